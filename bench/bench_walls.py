@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from hilsim.vehicle.contact import MOST_PUSH_MPS2
+from hilsim.vehicle.contact import MAX_PUSH_MPS2
 from tests.unit.vehicle.vehicles import G
 from tests.wall_flights import OBSTACLES, RUN_UP_M, fly_into
 
@@ -80,7 +80,7 @@ def line_of(obstacle, speed_mps, row):
         f"{speed_mps:.0f}",
         f"{row.closing_mps:.2f}",
         f"{1e3 * row.impact_s:.0f}",
-        f"{1e3 * row.closing_mps / MOST_PUSH_MPS2:.0f}",
+        f"{1e3 * row.closing_mps / MAX_PUSH_MPS2:.0f}",
         *pressed,
     ]
     parts += [

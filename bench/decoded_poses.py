@@ -16,7 +16,7 @@ size_m = [{2 * WALL_M}, {2 * WALL_M}, {CEILING_M - FLOOR_M}]
 _NORMAL = np.array(((1, 0, 0), (-1, 0, 0), (0, 1, 0), (0, -1, 0), (0, 0, -1), (0, 0, 1)), float)
 _AWAY_M = np.array((WALL_M, WALL_M, WALL_M, WALL_M, -FLOOR_M, CEILING_M))
 _CORNER_M = 0.5
-_FEWEST = 5000
+_MIN_POINTS = 5000
 
 
 def turns_of(payloads):
@@ -46,7 +46,7 @@ def pose_error(points_m, position_m, rotation):
     miss = world @ _NORMAL.T - _AWAY_M
     wall = np.abs(miss).argmin(axis=1)
     is_clear = (np.abs(miss) < _CORNER_M).sum(axis=1) == 1
-    if is_clear.sum() < _FEWEST or len({int(number) // 2 for number in np.unique(wall[is_clear])}) < 3:
+    if is_clear.sum() < _MIN_POINTS or len({int(number) // 2 for number in np.unique(wall[is_clear])}) < 3:
         return None
     normal, away, residual = _NORMAL[wall[is_clear]], away[is_clear], miss[is_clear, wall[is_clear]]
     slopes = np.concatenate((normal, np.cross(away, normal)), axis=1)

@@ -12,7 +12,7 @@ _SURFACE_M = 0.05
 _EVEN_BYTES, _EVEN_RATIO = 2.0, 0.25
 """Both sides of a place are equally bright if their mean bytes differ by at most this, or by this share of their mean."""
 _SETTLED_M, _EDGE_M, _BETWEEN_M = 0.06, 0.5, 0.1
-_MOST_BETWEEN = 4
+_MAX_BETWEEN = 4
 """Most firings between the two sides of an edge."""
 _AROUND = 3
 """Firings on either side within which a return counts as beside an empty firing."""
@@ -109,7 +109,7 @@ def _edges_of(distance: Ints, unit_m: float) -> list[tuple[float, float, bool, i
     for start, following in pairwise(starts):
         end = start + 2
         near, far = sorted((int(distance[end]), int(distance[following])))
-        if following <= end or following - end - 1 > _MOST_BETWEEN or (far - near) * unit_m < _EDGE_M:
+        if following <= end or following - end - 1 > _MAX_BETWEEN or (far - near) * unit_m < _EDGE_M:
             continue
         between = distance[end + 1 : following]
         if (between >= 0).all():

@@ -34,7 +34,7 @@ _RECORD_HEADER_SIZE = constant(RECORD_HEADER_SIZE)
 _ETHERNET_SIZE = 14
 _IPV6_HEADERS_SIZE = 54
 _ODD = constant(-1)
-_IPV6, _MOST_IPV6 = 1 << 44, 65_536
+_IPV6, _MAX_IPV6 = 1 << 44, 65_536
 _of_ipv6: dict[int, str] = {}
 _MORE, _FULL, _UNUSUAL = constant(0), constant(1), constant(2)
 
@@ -203,7 +203,7 @@ def sender_number(source: str, destination_port: int) -> int:
     if ":" not in source:
         return int(IPv4Address(source)) << 16 | destination_port
     number = _IPV6 | int.from_bytes(blake2b(source.encode(), digest_size=5).digest())
-    if len(_of_ipv6) < _MOST_IPV6:
+    if len(_of_ipv6) < _MAX_IPV6:
         _of_ipv6[number] = source
     return number << 16 | destination_port
 

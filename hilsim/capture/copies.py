@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from hilsim.protocols.flow_key import FlowKey
 
 _LONGEST_APART_NS = 1_000_000
-_MOST_FLOWS = 4096
+_MAX_FLOWS = 4096
 
 
 class CopyWatch:
@@ -32,7 +32,7 @@ class CopyWatch:
         interface = datagram.interface if knows_interface else None
         digest = hash(datagram.payload)
         before = self._latest.get(flow)
-        if len(self._latest) >= _MOST_FLOWS:
+        if len(self._latest) >= _MAX_FLOWS:
             self._latest.clear()
         self._latest[flow] = datagram.host_stamp_ns, interface, digest, datagram.frame
         if before is None or before[2] != digest or abs(datagram.host_stamp_ns - before[0]) > _LONGEST_APART_NS:

@@ -13,13 +13,13 @@ from hilsim.capture.link import Fragment
 from hilsim.capture.notes import CaptureNotes
 from hilsim.units import NS_PER_S
 
-MOST_UNFINISHED = 1024  # each of at most 64 KiB
+MAX_UNFINISHED = 1024  # each of at most 64 KiB
 LONGEST_WAIT_NS = 30_000_000_000
 _LARGEST_IP_SIZE = 65535
 _DONT_FRAGMENT = 0x4000
 _NEVER_WHOLE = "passed over: not all fragments came"
 _NOT_IN_TIME = f"passed over: not all fragments came within {LONGEST_WAIT_NS // NS_PER_S} s"
-_TOO_MANY = f"passed over: more than {MOST_UNFINISHED} were unfinished at once"
+_TOO_MANY = f"passed over: more than {MAX_UNFINISHED} were unfinished at once"
 _DISAGREE = "passed over: their fragments overlap and do not agree"
 _WRONG_WHOLE = "passed over: UDP length or checksum does not fit what the fragments make"
 _WHOLE = "put together"
@@ -132,7 +132,7 @@ class Reassembly:
         self._count_lost(list(self._unfinished), _NEVER_WHOLE)
 
     def _begin(self, key: Key, stamp_ns: int) -> _Unfinished:
-        if len(self._unfinished) >= MOST_UNFINISHED:
+        if len(self._unfinished) >= MAX_UNFINISHED:
             self._count_lost([next(iter(self._unfinished))], _TOO_MANY)
         unfinished = self._unfinished[key] = _Unfinished(since_ns=stamp_ns)
         return unfinished

@@ -20,7 +20,7 @@ from hilsim.units import NS_PER_S
 
 _LONGEST_RECORD = 1 << 24  # bytes; the largest legal frame is 256 KiB, PCAPNG blocks with many options are larger
 _LATEST_NS = (1 << 63) - 1  # in the year 2262
-_MOST_INTERFACES = 1 << 16
+_MAX_INTERFACES = 1 << 16
 _CLASSIC_HEADER_SIZE = 24
 _SECTION = b"\x0a\x0d\x0d\x0a"
 _ORDERS = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
@@ -330,8 +330,8 @@ class _Walk:
         """Process a block without a packet."""
         self.offset = offset
         if kind == _INTERFACE:
-            if len(self._interfaces) == _MOST_INTERFACES:
-                raise self._broken(offset, f"a section of more than {_MOST_INTERFACES} interfaces cannot be")
+            if len(self._interfaces) == _MAX_INTERFACES:
+                raise self._broken(offset, f"a section of more than {_MAX_INTERFACES} interfaces cannot be")
             self._interfaces.append(_interface(block, self._order))
             self._notes.interfaces = max(self._notes.interfaces, len(self._interfaces))
         elif kind == _SIMPLE_PACKET:

@@ -26,7 +26,7 @@ _SO_RXQ_OVFL = 40
 _IP_PKTINFO = 8
 _TIMESPEC = struct.Struct("@ll")
 _LARGEST_PAYLOAD = 65535
-_MOST_AT_ONCE = 512
+_MAX_AT_ONCE = 512
 _RECEIVE_BUFFER_SIZE = 4 << 20
 
 
@@ -99,7 +99,7 @@ class Listener:
         drained: list[CapturedDatagram] = []
         bound_address, bound_port = sock.getsockname()[:2]
         with suppress(BlockingIOError):
-            while len(drained) < _MOST_AT_ONCE:
+            while len(drained) < _MAX_AT_ONCE:
                 payload, ancillary, _, source = sock.recvmsg(_LARGEST_PAYLOAD, 256)
                 stamp_ns, destination = self._ancillary(sock, ancillary)
                 self._count += 1

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from hilsim.units import NS_PER_S
 
-MOST_POINTS = 1 << 16
+MAX_POINTS = 1 << 16
 
 
 class ClassicLayout(NamedTuple):
@@ -81,7 +81,7 @@ START = SeekPoint(host_stamp_ns=0, frame=1, latest_ns=0, offset=0, layout=None)
 class SeekIndex:
     """Seek points of one file in file order, added by its first reader; may be shared between threads.
 
-    It holds at most ``MOST_POINTS``: when full, every second point is dropped and the spacing doubled.
+    It holds at most ``MAX_POINTS``: when full, every second point is dropped and the spacing doubled.
 
     Attributes:
         due: Offset from which on the next point is stored.
@@ -104,7 +104,7 @@ class SeekIndex:
             if point.offset < self.due:
                 return
             self._points.append(point)
-            if len(self._points) > MOST_POINTS:
+            if len(self._points) > MAX_POINTS:
                 del self._points[1::2]
                 self._spacing_bytes *= 2
             self.due = self._points[-1].offset + self._spacing_bytes

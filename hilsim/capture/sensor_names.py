@@ -11,7 +11,7 @@ from hilsim.capture.datagram import CapturedDatagram
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import PacketKind, recognise
 
-_MOST_NAMES = 4096
+_MAX_NAMES = 4096
 _AHEAD = 256
 _Flow = tuple[str, int]
 """Source address and destination port. Source ports tell nothing: they change with each start of a program that sends from any."""
@@ -68,7 +68,7 @@ class SensorNames:
     def _find(self, flow: _Flow, kind: PacketKind) -> str:
         source, port = flow
         known = self._of_source.get(source, {})
-        if kind.facts.has_points and len(self._names) < _MOST_NAMES:
+        if kind.facts.has_points and len(self._names) < _MAX_NAMES:
             with_port = f"[{source}]:{port}" if ":" in source else f"{source}:{port}"
             name = with_port if known or with_port == self._chosen else source
             self._names[flow] = self._of_source.setdefault(source, known)[port] = name

@@ -13,7 +13,7 @@ import click
 from hilsim.cli.rigs import RigArgument, changes, loaded, setting
 from hilsim.config.places import rig_path
 from hilsim.errors import CommandFaultError
-from hilsim.transmit.links.line import DEFAULT_BAUD, LEAST_BAUD, MOST_BAUD, SerialSpec
+from hilsim.transmit.links.line import DEFAULT_BAUD, MAX_BAUD, MIN_BAUD, SerialSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,7 @@ Examples:
 @click.option("--link", metavar="PORT", help="Examine the flight controller at a serial port, or at tcp:HOST:PORT, where PX4's simulation connects.")
 @click.option(
     "--baud",
-    type=click.IntRange(LEAST_BAUD, MOST_BAUD),
+    type=click.IntRange(MIN_BAUD, MAX_BAUD),
     default=DEFAULT_BAUD,
     show_default=True,
     help="Baud rate of the serial port; without effect on USB.",

@@ -31,7 +31,7 @@ Examples:
 _KINDS = ("GroundTruth", "SensorView")
 _MESSAGE_NUMBER = re.compile(r"message \d+: ")
 _RECEIVE_BUFFER_BYTES = 4 << 20
-_MOST_REPORTED = 20
+_MAX_REPORTED = 20
 """Objects left out that are listed, each once: a source sends them with each message."""
 
 
@@ -84,10 +84,10 @@ def _until(snapshots: "Iterator[Snapshot]", duration_s: float | None) -> "Iterat
             return
         for sentence in snapshot.omitted:
             without_number = _MESSAGE_NUMBER.sub("", sentence)
-            if without_number not in reported and len(reported) < _MOST_REPORTED:
+            if without_number not in reported and len(reported) < _MAX_REPORTED:
                 reported.add(without_number)
                 click.secho(f"note: {sentence}", fg="yellow", err=True)
-                if len(reported) == _MOST_REPORTED:
+                if len(reported) == _MAX_REPORTED:
                     click.secho("note: further objects that cannot be shown are not listed", fg="yellow", err=True)
         yield snapshot
 

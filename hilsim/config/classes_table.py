@@ -88,7 +88,7 @@ NUSCENES_NAMES = (
 )
 """nuScenes-lidarseg's categories by their index: the devkit has colours for these alone."""
 
-MOST_OWN_NUSCENES = LARGEST_LABEL + 1 - len(NUSCENES_NAMES)
+MAX_OWN_NUSCENES = LARGEST_LABEL + 1 - len(NUSCENES_NAMES)
 """Most classes that are none of nuScenes': a lidarseg file has a byte for each point."""
 _LONGEST_NAME = 100
 
@@ -144,7 +144,7 @@ def class_rules(classes: Mapping[str, ClassSpec]) -> Iterator[tuple[bool, str]]:
         keys = [key for key, spec in classes.items() if spec.name == name]
         yield count == 1, f'names of classes must differ, got "{name}" for the labels {", ".join(keys[:10])}'
     own = sum(spec.nuscenes_index is None for spec in classes.values())
-    yield own <= MOST_OWN_NUSCENES, f"classes must have at most {MOST_OWN_NUSCENES} entries that are no category of nuScenes', got {own}"
+    yield own <= MAX_OWN_NUSCENES, f"classes must have at most {MAX_OWN_NUSCENES} entries that are no category of nuScenes', got {own}"
 
 
 def classes_by_label(classes: Mapping[str, ClassSpec]) -> dict[int, ClassSpec]:

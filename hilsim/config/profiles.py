@@ -12,7 +12,7 @@ from hilsim.world.assets.mesh_parts import is_file
 
 __all__ = ["find_profile", "profiles_directory", "read_profile"]
 
-_MOST_LIKE = 8
+_MAX_LIKE = 8
 """Profiles of which one can be like the next: more are a circle."""
 
 
@@ -26,7 +26,7 @@ def read_profile(path: Path) -> dict[str, Any]:
         ConfigError: a file cannot be read, or profiles are like each other in a circle.
     """
     table, where = read_toml(path), path
-    for _ in range(_MOST_LIKE):
+    for _ in range(_MAX_LIKE):
         like = table.pop("like", None)
         if like is None:
             return table
@@ -37,7 +37,7 @@ def read_profile(path: Path) -> dict[str, Any]:
         except ConfigError as error:
             raise ConfigError(f"{where}: like: {error}") from error
         table = read_toml(where) | table
-    raise ConfigError(f"{path}: like must lead to a profile without like, got {_MOST_LIKE} that are like another one")
+    raise ConfigError(f"{path}: like must lead to a profile without like, got {_MAX_LIKE} that are like another one")
 
 
 def find_profile(kind: str, name: str, rig_directory: Path) -> Path:

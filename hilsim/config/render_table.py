@@ -10,7 +10,7 @@ Backend = Literal["auto", "cpu", "cuda"]
 REAL_TIME_SHARE = 0.65
 """Default share of the cores; the rest leaves a quarter of a core and more for each ordinary busy process."""
 
-_MOST_REAL_TIME_SHARE = 0.9
+_MAX_REAL_TIME_SHARE = 0.9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,7 +30,7 @@ class RenderSpec:
     def __post_init__(self) -> None:
         require(
             (
-                0.0 <= self.real_time_share <= _MOST_REAL_TIME_SHARE,
-                f"real_time_share must be 0 to {_MOST_REAL_TIME_SHARE:g}, got {self.real_time_share}",
+                0.0 <= self.real_time_share <= _MAX_REAL_TIME_SHARE,
+                f"real_time_share must be 0 to {_MAX_REAL_TIME_SHARE:g}, got {self.real_time_share}",
             )
         )

@@ -11,7 +11,7 @@ from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.time_input import Qualifiers
 from hilsim.transmit.hosts import is_host, is_ipv4
 from hilsim.transmit.links.addresses import is_address
-from hilsim.transmit.links.line import LEAST_BAUD, MOST_BAUD
+from hilsim.transmit.links.line import MAX_BAUD, MIN_BAUD
 
 
 def _is_mac(text: str) -> bool:
@@ -144,7 +144,7 @@ class TimeInputSpec:
         is_source = not self.nmea or self.nmea.startswith("/") or (kind in {"udp", "tcp"} and is_address(address))
         require(
             (is_source, f'nmea must be a serial port, "udp:ADDRESS:PORT" or "tcp:ADDRESS:PORT", got "{self.nmea}"'),
-            (LEAST_BAUD <= self.baud <= MOST_BAUD, f"baud must be {LEAST_BAUD} to {MOST_BAUD}, got {self.baud}"),
+            (MIN_BAUD <= self.baud <= MAX_BAUD, f"baud must be {MIN_BAUD} to {MAX_BAUD}, got {self.baud}"),
             (
                 self.pps in {"", "system"} or self.pps.startswith("/"),
                 f'pps must be "system" or an absolute path such as "/dev/pps0", got "{self.pps}"',

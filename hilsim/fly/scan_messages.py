@@ -6,7 +6,7 @@ from typing import Literal
 
 from hilsim.errors import require
 
-FARTHEST_CM = 65_533
+MAX_CM = 65_533
 """Largest ``max_distance`` of a message: one more means free, and 65535 unknown."""
 
 Orientation = Literal[
@@ -47,7 +47,7 @@ class ScanMessageSpec:
         """Yield each rule as a condition and its error message."""
         yield bool(self.sensor), "sensor must not be empty"
         yield 4.0 <= self.rate_hz <= 50.0, f"rate_hz must be 4 to 50, got {self.rate_hz}"
-        farthest_m = FARTHEST_CM / 100.0
+        farthest_m = MAX_CM / 100.0
         yield (
             0.0 <= self.range_min_m < self.range_max_m <= farthest_m,
             f"range_min_m and range_max_m must be 0 <= min < max <= {farthest_m:g}, got {self.range_min_m} and {self.range_max_m}",

@@ -36,7 +36,7 @@ from hilsim.world.scene.shape_specs import BoxSpec, CylinderSpec, SphereSpec
 
 Restart = Literal["continue", "again"]
 _MASK = 0xFFFFFFFF
-_MOST_MISSING = 1 << 20
+_MAX_MISSING = 1 << 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,8 +130,8 @@ class LockstepSession:
         ahead = (message.sequence - self._stepped - 1) & _MASK
         if message.sequence in self._seen or ahead > _MASK // 2:
             self.counts.repeated += 1
-        elif ahead >= _MOST_MISSING:
-            self._refuse([f"sequence must be at most {_MOST_MISSING} after that of the step before, got {ahead + 1}"])
+        elif ahead >= _MAX_MISSING:
+            self._refuse([f"sequence must be at most {_MAX_MISSING} after that of the step before, got {ahead + 1}"])
         else:
             self._seen.add(message.sequence)
             self._take(message)
@@ -212,7 +212,7 @@ class LockstepSession:
             self.counts.repeated += 1
             return Answer(reply=self._answer)
         until_ns = message.time_ns + self._offset_ns
-        awaited = {(self._stepped + 1 + each) & _MASK for each in range(number)} if number < _MOST_MISSING else None
+        awaited = {(self._stepped + 1 + each) & _MASK for each in range(number)} if number < _MAX_MISSING else None
         if awaited is None or not awaited <= self._seen:
             self.counts.incomplete += 1
             return Answer(reply=self._done(self.stepper.now_ns, message.sequence, 0))

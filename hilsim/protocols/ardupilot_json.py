@@ -33,8 +33,8 @@ from hilsim.world.geometry.frames import Quaternion, Vector
 
 JSON_PORT = 9002
 MAGIC_16, MAGIC_32 = 18458, 29569
-MOST_RANGEFINDERS = 6
-LEAST_RATE_HZ, MOST_RATE_HZ = 10, 20_000
+MAX_RANGEFINDERS = 6
+MIN_RATE_HZ, MAX_RATE_HZ = 10, 20_000
 """Steps of the physics are 0.05 to 1 ms long; a frame covers 0.05 to 100 ms. ArduPilot's own lie between 400 and 1200 Hz."""
 USUAL_RATE_HZ = 1200
 """ArduPilot's SIM_RATE_HZ by default; also the rate of frames that wish for another than the above: without an answer ArduPilot stands still, and cannot take the correction."""
@@ -65,9 +65,9 @@ class ServoFrame:
     @property
     def rate_fault(self) -> str:
         """Reason why the step is not the one that SITL wishes for; empty for none."""
-        if LEAST_RATE_HZ <= self.frame_rate_hz <= MOST_RATE_HZ:
+        if MIN_RATE_HZ <= self.frame_rate_hz <= MAX_RATE_HZ:
             return ""
-        return f"SITL servo packet's frame rate (SIM_RATE_HZ) must be {LEAST_RATE_HZ} to {MOST_RATE_HZ} Hz, got {self.frame_rate_hz} at byte 2"
+        return f"SITL servo packet's frame rate (SIM_RATE_HZ) must be {MIN_RATE_HZ} to {MAX_RATE_HZ} Hz, got {self.frame_rate_hz} at byte 2"
 
     @property
     def step_ns(self) -> int:
@@ -149,7 +149,7 @@ class VehicleReport:
                 f"gyro, accel, position, velocity and attitude must be finite, got {vectors}",
             ),
             (abs(math.hypot(*self.attitude) - 1.0) < 1e-6, f"attitude must be a unit quaternion, got {self.attitude}"),
-            (len(self.ranges_m) <= MOST_RANGEFINDERS, f"ranges_m must be at most {MOST_RANGEFINDERS}, got {len(self.ranges_m)}"),
+            (len(self.ranges_m) <= MAX_RANGEFINDERS, f"ranges_m must be at most {MAX_RANGEFINDERS}, got {len(self.ranges_m)}"),
             (all(distance >= 0.0 for distance in self.ranges_m), f"ranges_m must be 0 or more, got {self.ranges_m}"),
         )
 

@@ -13,7 +13,7 @@ from hilsim.replay.timeline import Placed, Recorded, Timeline, whole_cycles_ns
 from hilsim.replay.tracks import Track
 
 _FOREVER_NS = 1 << 62
-_MOST_SURPLUS = 8
+_MAX_SURPLUS = 8
 
 
 @dataclass(kw_only=True)
@@ -94,7 +94,7 @@ class Continuity:
         is_surplus = np.zeros(recorded.flow.size, np.bool_)
         for source in self._sources(recorded) if self._next_stamp_ns is not None else ():
             joint = self._joint(source, timeline)
-            rows = self._rows(recorded, source, points_only=True)[:_MOST_SURPLUS]
+            rows = self._rows(recorded, source, points_only=True)[:_MAX_SURPLUS]
             if joint is None or source in self._sensor_shift_ns:
                 continue
             before_ns, cycle_ns = joint

@@ -13,7 +13,7 @@ from hilsim.capture.pcap import CaptureFile
 from hilsim.compilation.jit import constant, kernel
 from hilsim.emulator.batch import DatagramBatch, Flow
 from hilsim.emulator.insertion.insertion import Inserter, insert_recorded
-from hilsim.emulator.insertion.unit import MOST_FIRINGS, RETURNS
+from hilsim.emulator.insertion.unit import MAX_FIRINGS, RETURNS
 from hilsim.emulator.retime import NOTHING, StampClock, retime
 from hilsim.emulator.truth import Truth, allocate_truth
 from hilsim.protocols.ethernet import HEADER_SIZE, Framing, write_headers
@@ -124,7 +124,7 @@ class OfflineReplay:
         self._threads = threads
         self.later_worlds: deque[tuple[int, World]] = deque()
         self.truth: list[tuple[int, Truth]] | None = None
-        self._rows = allocate_truth(MOST_FIRINGS * RETURNS)
+        self._rows = allocate_truth(MAX_FIRINGS * RETURNS)
         self._points = 0
         self.actions: deque[TimedAction] = deque()
         shown_ns = utc_epoch_ns if spec.retime == "utc" else round(spec.clock_offset_s * 1e9)

@@ -15,12 +15,12 @@ from hilsim.protocols.recognise import PacketKind, recognise
 from hilsim.replay.flows import find_rule
 from hilsim.replay.part import has_points
 from hilsim.replay.reader import CaptureReader, check_pass
-from hilsim.replay.seam import MOST_CANDIDATES, Cut, CutCandidates, CutPacket, find_cut
+from hilsim.replay.seam import MAX_CANDIDATES, Cut, CutCandidates, CutPacket, find_cut
 from hilsim.replay.specs import ReplaySpec
 
 _PROBED = 4096
 _ENDS_NS = 2_500_000_000
-_MOST_FLOWS_NAMED = 8
+_MAX_FLOWS_NAMED = 8
 _SMALL_BYTES = 2048
 _NEXT_NS = 1_000_000_000
 """Most time between two parts of one capture."""
@@ -98,9 +98,9 @@ def look_over(path: Path, spec: ReplaySpec) -> Overview:
     if not seen:
         raise CaptureError(f"{path}: must hold UDP datagrams, got none; " + ("; ".join(capture.notes.lines()) or "it holds no frames"))
     if not found:
-        held = ", ".join(f"{flow} ({count})" for flow, count in seen.most_common(_MOST_FLOWS_NAMED))
+        held = ", ".join(f"{flow} ({count})" for flow, count in seen.most_common(_MAX_FLOWS_NAMED))
         rules = ", ".join(f'"{rule.match}"' for rule in spec.flow)
-        raise CaptureError(f"{path}: a flow must match {rules}, got none; the capture holds {held}" + (" …" if len(seen) > _MOST_FLOWS_NAMED else ""))
+        raise CaptureError(f"{path}: a flow must match {rules}, got none; the capture holds {held}" + (" …" if len(seen) > _MAX_FLOWS_NAMED else ""))
     rates = {flow: _rate_hz(kinds.total(), last_ns[flow] - firsts[flow].host_stamp_ns) for flow, kinds in found.items()}
     if spec.loop != "none" and spec.loops != 1:
         _check_loop(path, spec, first_ns)
@@ -189,7 +189,7 @@ def plan_cut(path: Path, spec: ReplaySpec, first_ns: int, master: str, kind: Pac
     begin_ns = first_ns + round(spec.start_s * 1e9)
     stop_ns = begin_ns + round(spec.duration_s * 1e9) if spec.duration_s else _LAST_NS
     names = names or SensorNames()
-    first = _candidates(capture, spec, names, master, kind, begin_ns, min(begin_ns + _ENDS_NS, stop_ns), most=MOST_CANDIDATES)
+    first = _candidates(capture, spec, names, master, kind, begin_ns, min(begin_ns + _ENDS_NS, stop_ns), most=MAX_CANDIDATES)
     tail = capture.seek_point_before(stop_ns)
     tail = capture.seek_point_before(min(tail.host_stamp_ns, stop_ns) - _ENDS_NS)
     last = _candidates(capture, spec, names, master, kind, max(tail.host_stamp_ns, begin_ns), stop_ns)

@@ -26,8 +26,8 @@ from hilsim.transmit.packet_queue import PacketQueue, allocate_packet_queue, put
 from hilsim.transmit.ring import Rings, push
 from hilsim.transmit.scheduling import ThreadSettings, enter
 
-MOST_TRACKS = 256
-MOST_PLAYERS = 64
+MAX_TRACKS = 256
+MAX_PLAYERS = 64
 AHEAD_NS = 20_000_000
 """Longest time between putting a packet into its ring and its deadline, and so the longest delay until a pause takes effect."""
 
@@ -113,8 +113,8 @@ class Word(IntEnum):
 
 def allocate_routes() -> Routes:
     """Allocate routes without any row."""
-    row, header_size, *others = (np.zeros(MOST_TRACKS, np.int64) for _ in range(6))
-    retiming, template = np.zeros((MOST_TRACKS, len(Retiming._fields)), np.int64), np.zeros((MOST_TRACKS, HEADER_SIZE), np.uint8)
+    row, header_size, *others = (np.zeros(MAX_TRACKS, np.int64) for _ in range(6))
+    retiming, template = np.zeros((MAX_TRACKS, len(Retiming._fields)), np.int64), np.zeros((MAX_TRACKS, HEADER_SIZE), np.uint8)
     return Routes._make([row, retiming, header_size, template, *others])
 
 

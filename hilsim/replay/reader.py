@@ -33,8 +33,8 @@ _FIRST_RUN = 512
 _RUN = 256
 _RUN_NS = 4_000_000_000
 """Capture time after which a run ends, even with few packets."""
-_MOST_HELD = 4096
-_MOST_UNWANTED = 4096
+_MAX_HELD = 4096
+_MAX_UNWANTED = 4096
 _ASKED_EVERY = 1024
 _FOREVER_NS = 1 << 62
 
@@ -229,7 +229,7 @@ class CaptureReader:
         if number is not None or recorded in self._unwanted:
             return number
         if find_rule(self._spec.flow, recorded) is None:
-            if len(self._unwanted) >= _MOST_UNWANTED:  # the capture of a busy network has any number of flows
+            if len(self._unwanted) >= _MAX_UNWANTED:  # the capture of a busy network has any number of flows
                 self._unwanted.clear()
             self._unwanted.add(recorded)
             return None
@@ -252,7 +252,7 @@ class CaptureReader:
             yield cues  # as for one flow
             return
         order = np.argsort(cues.due_ns, kind="stable")
-        is_all = is_last or order.size > _MOST_HELD
+        is_all = is_last or order.size > _MAX_HELD
         count = order.size if is_all else int(np.searchsorted(cues.due_ns[order], horizon_ns, side="right"))
         self._held = cues.rows(order[count:]) if count < order.size else None
         if count:

@@ -13,9 +13,9 @@ from hilsim.units import TURN_CDEG
 
 CLOSE_CDEG = 12
 """Phase difference up to which ends fit: some 0.3 of a VLP-16's step between blocks at 600 rpm; the noise of readings alone is 2."""
-_MOST_OF_A_STEP = 0.75
+_MAX_OF_A_STEP = 0.75
 """Largest phase difference of the ends in packet steps. A whole turn has a packet within half a step, so only a shorter recording exceeds it."""
-MOST_CANDIDATES = 3000
+MAX_CANDIDATES = 3000
 """Largest number of candidates at either end."""
 
 
@@ -48,10 +48,10 @@ class Cut(NamedTuple):
 
 
 class CutCandidates:
-    """Collector of the latest ``MOST_CANDIDATES`` packets at which the recording of one sensor may be cut."""
+    """Collector of the latest ``MAX_CANDIDATES`` packets at which the recording of one sensor may be cut."""
 
     def __init__(self, kind: PacketKind) -> None:
-        self.packets: deque[CutPacket] = deque(maxlen=MOST_CANDIDATES)
+        self.packets: deque[CutPacket] = deque(maxlen=MAX_CANDIDATES)
         self._places = replaying_part(kind).cut_places()
 
     def look(self, frame: int, payload: bytes) -> None:
@@ -85,7 +85,7 @@ def find_cut(kind: PacketKind, first: Sequence[CutPacket], last: Sequence[CutPac
             cut = Cut(frame, int(stop[fitting[farthest], 0]), int(mismatch[farthest]))
             best = cut if best is None or _rank(cut) < _rank(best) else best
     is_steady = replaying_part(kind).cycle_ns is not None
-    if best is not None and is_steady and best.mismatch > max(_MOST_OF_A_STEP * _typical_step(start[:, 1]), CLOSE_CDEG):
+    if best is not None and is_steady and best.mismatch > max(_MAX_OF_A_STEP * _typical_step(start[:, 1]), CLOSE_CDEG):
         return None
     return best
 

@@ -22,7 +22,7 @@ from hilsim.protocols.ethernet import HEADER_SIZE, Framing
 from hilsim.protocols.recognise import PacketKind
 from hilsim.replay.actions.timed import Action
 from hilsim.replay.plan import SMALL_FILE_BYTES, Overview, look_over, plan_cut
-from hilsim.replay.player import MOST_TRACKS, Player, Postponement, Word, no_postponement, put_run
+from hilsim.replay.player import MAX_TRACKS, Player, Postponement, Word, no_postponement, put_run
 from hilsim.replay.reader import CaptureReader, Cues
 from hilsim.replay.seam import Cut, seam_note
 from hilsim.replay.specs import ReplaySpec
@@ -470,8 +470,8 @@ class ReplaySource:
 
     def _open_new_tracks(self, reader: CaptureReader) -> None:
         for number in range(self._known_tracks, len(reader.tracks)):
-            if number >= MOST_TRACKS:
-                raise CaptureError(f"{self.path}: must have at most {MOST_TRACKS} flows to be replayed, got more: choose some")
+            if number >= MAX_TRACKS:
+                raise CaptureError(f"{self.path}: must have at most {MAX_TRACKS} flows to be replayed, got more: choose some")
             track = reader.tracks[number]
             row, framing = self._open_track(track)
             retiming = track.retiming if self.spec.retime != "none" else NOTHING

@@ -38,8 +38,8 @@ _BLOCK_NS = 4_000_000_000
 _SETTLING_NS = 16_000_000_000
 _SETTLING_BLOCKS = 4
 """Blocks over which a shift settles, if packets are so rare that a block takes longer: a loop that corrects more than it has measured would oscillate."""
-_MOST_RATE = 500e-6
-_MOST_RESIDUAL = 300e-6
+_MAX_RATE = 500e-6
+_MAX_RESIDUAL = 300e-6
 """Largest residual relative to the settling time; above it the host paused, and its clock is not used."""
 _FOREVER_NS = 1 << 62
 _EARLY_PERCENTILE = 5
@@ -137,7 +137,7 @@ class SensorClock:
     def follow(self, device_ns: int, residual_ns: Times) -> None:
         """Add residuals of the host's clock relative to the line, ``int64[n]``, and move the line towards it when a block is full."""
         settling_ns = max(_SETTLING_NS, _SETTLING_BLOCKS * (device_ns - self.since_ns))
-        limit_ns = _MOST_RESIDUAL * settling_ns
+        limit_ns = _MAX_RESIDUAL * settling_ns
         self.residuals.append(float(np.mean(np.clip(residual_ns, -limit_ns, limit_ns))))
         self.weights.append(residual_ns.size)
         if device_ns - self.since_ns < _BLOCK_NS:
@@ -145,7 +145,7 @@ class SensorClock:
         mean_ns = float(np.average(self.residuals, weights=self.weights))
         self.shift_ns = int(self.shift_at(np.array([device_ns]))[0])
         self.since_ns = device_ns
-        self.rate = float(np.clip(mean_ns / settling_ns, -_MOST_RATE, _MOST_RATE))
+        self.rate = float(np.clip(mean_ns / settling_ns, -_MAX_RATE, _MAX_RATE))
         self.residuals.clear()
         self.weights.clear()
 

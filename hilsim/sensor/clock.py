@@ -13,7 +13,7 @@ from hilsim.sensor.specs import ClockSetting
 from hilsim.sensor.unit.wander import StampWander, no_stamp_wander, stamp_wander_ns
 from hilsim.units import HOUR_US, NS_PER_S, WHOLE_PPB
 
-_MOST_WANDER_SD = 5.0
+_MAX_WANDER_SD = 5.0
 """Standard deviations of the wander by which a free clock begins later, so that none of its first stamps is one of the hour before."""
 
 
@@ -61,7 +61,7 @@ def build_device_clock(
         stamp_ppb=round((setting.stamp_ppm or 0.0) * 1000),
         follows_pulse=follows_pulse,
         counts_utc=setting.stamps == "utc" and follows_pulse,
-        stamp_offset_ns=utc_epoch_ns + start_ns if starts_at_utc else round(setting.offset_s * NS_PER_S + _MOST_WANDER_SD * wander.sd_ns),
+        stamp_offset_ns=utc_epoch_ns + start_ns if starts_at_utc else round(setting.offset_s * NS_PER_S + _MAX_WANDER_SD * wander.sd_ns),
         utc_epoch_ns=utc_epoch_ns,
         wander=wander,
     )

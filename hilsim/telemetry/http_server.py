@@ -18,7 +18,7 @@ _LOGGER.addFilter(ClientFaults())
 _SHUTDOWN_TIMEOUT_S = 0.5  # an answer takes milliseconds; a client that does not read must not delay the stop
 _LINGERING_S = 1.0
 """Longest time that the rest of a refused body is read and discarded, so that its sender can read the answer."""
-_MOST_LINES = 64
+_MAX_LINES = 64
 
 
 @asynccontextmanager
@@ -41,7 +41,7 @@ async def served(app: web.Application, listening: socket.socket, held: Collectio
         keepalive_timeout=REQUEST_S.bound,  # runs from the connection, and from each answer, until a whole head has arrived
         max_line_size=REQUEST_HEADER_BYTES.bound,
         max_field_size=REQUEST_HEADER_BYTES.bound,
-        max_headers=_MOST_LINES,
+        max_headers=_MAX_LINES,
         lingering_time=_LINGERING_S,
         auto_decompress=False,
     )

@@ -1,10 +1,10 @@
 """Faults of the last seconds: pure functions of counters' growth, with every threshold of health in one place.
 
 - Any lost packet (not rendered, dropped as late, refused) is *degraded*.
-- More than ``UNHEALTHY_SHARE`` lost, and more than ``FEWEST`` packets, is *unhealthy*.
+- More than ``UNHEALTHY_SHARE`` lost, and more than ``MIN_LOST`` packets, is *unhealthy*.
 - Packets sent later than the late limit are *degraded*. Packets rendered after their deadline, but sent within the limit, are *degraded* above ``BEHIND_SHARE``. Neither is reported
   together with missing packets, which have the same cause.
-- Drops of queues and of UDP count above ``FEWEST``, relative to all packets on the same path: they may be another program's.
+- Drops of queues and of UDP count above ``MIN_LOST``, relative to all packets on the same path: they may be another program's.
 
 So a fault of this kind ends ``WINDOW_S`` after its cause. Decision 23 gives the sources of the figures.
 """
@@ -22,7 +22,7 @@ from hilsim.telemetry.readings import Reading
 WINDOW_S = 10
 UNHEALTHY_SHARE = 0.01
 BEHIND_SHARE = 0.001
-FEWEST = 5
+MIN_LOST = 5
 """Number of packets below which a share is not meaningful: the first half second of a VLP-16 contains 380, ten seconds of a slow replay may contain ten."""
 
 VEHICLE = "vehicle"
@@ -160,7 +160,7 @@ def _of_stream(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:
         return  # late packets have the same cause
     sent_late = growth["late"]
     behind = max(growth["underrun"], growth["rendered late"], growth["read late"])
-    if sent_late > 0 or behind > max(FEWEST, BEHIND_SHARE * due):
+    if sent_late > 0 or behind > max(MIN_LOST, BEHIND_SHARE * due):
         late = [f"{sent_late} sent after the late limit"] if sent_late > 0 else []
         late += [f"{behind} ready only after they were due"] if behind else []
         yield _fault("packets_late", subject, f"of {due} packets {', '.join(late)}", Level.DEGRADED)
@@ -191,7 +191,7 @@ def _of_part(losses: Losses, subject: str, grown: Mapping[Count, int]) -> Iterat
 def _of_flight_link(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:
     """Faults of the link to a flight controller; a single late step of the vehicle skips a frame, too."""
     skipped, unforwarded, silences = growth["skipped frames"], growth["unforwarded frames"], growth["silences"]
-    if skipped > FEWEST:
+    if skipped > MIN_LOST:
         text = f"{skipped} of {growth['sensor frames'] + skipped} sensor frames skipped, because the machine stalled"
         yield _fault("sensor_frames_skipped", subject, text, Level.DEGRADED)
     if unforwarded:
@@ -204,7 +204,7 @@ def _of_interface(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:
     """Faults of an interface."""
     queue, driver = growth["queue dropped"], growth["driver dropped"]
     taken = growth["queue sent"] + queue + driver
-    if queue + driver > FEWEST:
+    if queue + driver > MIN_LOST:
         text = f"{queue + driver} of {taken} packets of all programs dropped: {queue} by the queue, {driver} by the driver"
         yield _fault("queue_dropped", subject, text, _level(queue + driver, taken))
 
@@ -220,13 +220,13 @@ def _of_udp(by_subject: Mapping[str, Mapping[str, int]]) -> Iterator[Fault]:
         count for growth in tuple(by_subject.values()) for name, count in growth.items() if name == "queue dropped" or name.startswith("refused ")
     )
     dropped = refused - explained
-    if dropped > max(FEWEST, explained):
+    if dropped > max(MIN_LOST, explained):
         handed = by_subject[DAEMON]["UDP sent"] + refused
         yield _fault("udp_dropped", DAEMON, f"{dropped} of {handed} datagrams of all programs dropped by a full queue", _level(dropped, handed))
 
 
 def _level(lost: int, of: int) -> Level:
-    return Level.UNHEALTHY if lost > max(FEWEST, UNHEALTHY_SHARE * of) else Level.DEGRADED
+    return Level.UNHEALTHY if lost > max(MIN_LOST, UNHEALTHY_SHARE * of) else Level.DEGRADED
 
 
 def _fault(key: str, subject: str, text: str, level: Level) -> Fault:

@@ -14,7 +14,7 @@ from hilsim.errors import TransmitError
 
 _RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 _LOWEST, _HIGHEST = 20_000, 65_535
-_FEWEST = 1_000
+_MIN_PORTS = 1_000
 _TRIES = 200
 _DICE = random.SystemRandom()  # forked workers would draw the same numbers from any other generator
 
@@ -66,7 +66,7 @@ def _free_range() -> tuple[int, int]:
         return _LOWEST, _HIGHEST
     below, above = (_LOWEST, min(first, _HIGHEST)), (max(last + 1, _LOWEST), _HIGHEST)
     widest = max(below, above, key=lambda ports: ports[1] - ports[0])
-    return widest if widest[1] - widest[0] >= _FEWEST else (_LOWEST, _HIGHEST)
+    return widest if widest[1] - widest[0] >= _MIN_PORTS else (_LOWEST, _HIGHEST)
 
 
 def _is_unbound(port: str) -> bool:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-_MOST_WAITING_BYTES = 32_768
+_MAX_WAITING_BYTES = 32_768
 """Limit of queued bytes, as the kernel counts its buffers: some fourteen packets, a sixth of a socket's default."""
 _POLL_S = 0.0002
 _STEP_S = 0.1
@@ -137,7 +137,7 @@ class VirtualLidar:
             sending.bind((self.address, 0))
             for packet in self.packets(duration_s):
                 if packet.destination[1] in ports:
-                    self._await(packet.destination[1], timeout_s, lambda found: found.most_bytes < _MOST_WAITING_BYTES, "must be read")
+                    self._await(packet.destination[1], timeout_s, lambda found: found.most_bytes < _MAX_WAITING_BYTES, "must be read")
                     sending.sendto(packet.payload, packet.destination)
                     sent += 1
         for port in ports:

@@ -22,7 +22,7 @@ POSITION, VELOCITY, ORIENTATION, RATES = 0, 3, 6, 10
 """Offsets in a motion ``float64[13]``: position (m) and velocity (m/s) in the world; quaternion, world from body; rates (rad/s) in the body."""
 MOTION_SIZE = 13
 _HUB, _AXIS, _SPIN = 0, 3, 6
-_MOST_THRUST_RATIO = 2.0  # the linear dependence of thrust on inflow does not hold in the vortex ring state
+_MAX_THRUST_RATIO = 2.0  # the linear dependence of thrust on inflow does not hold in the vortex ring state
 
 
 class Airframe(NamedTuple):
@@ -109,7 +109,7 @@ def rotor_loads(airframe: Airframe, number: int, speed_radps: float, air_mps: Ve
     ux, uy, uz = air_mps[0] + cx, air_mps[1] + cy, air_mps[2] + cz
     along = ux * ax + uy * ay + uz * az
     sx, sy, sz = ux - along * ax, uy - along * ay, uz - along * az
-    thrust = airframe.thrust_n_per_radps2 * speed_radps * speed_radps * min(max(1.0 - along / airframe.inflow_limit_mps, 0.0), _MOST_THRUST_RATIO)
+    thrust = airframe.thrust_n_per_radps2 * speed_radps * speed_radps * min(max(1.0 - along / airframe.inflow_limit_mps, 0.0), _MAX_THRUST_RATIO)
     drag = airframe.side_drag_n_per_mps_radps * speed_radps
     rolling = airframe.rolling_nm_per_mps_radps * speed_radps
     twist = -row[_SPIN] * airframe.torque_ratio_m * thrust

@@ -6,7 +6,7 @@ step and no more; along the ground it sticks unless that takes more than ``frict
 together, starting from the previous step's impulses, so a vehicle at rest is solved from the start. Impulses of a surface at
 rest remove energy and never add any.
 
-The impulse of an obstacle, and of any moving surface, is bounded (``MOST_PUSH_MPS2``): a real vehicle's legs and arms are compliant, and an accelerometer
+The impulse of an obstacle, and of any moving surface, is bounded (``MAX_PUSH_MPS2``): a real vehicle's legs and arms are compliant, and an accelerometer
 measures the whole change of velocity. An impact at 3 m/s lasts 30 ms, and the surface enters the collision sphere by 4.5 cm meanwhile.
 """
 
@@ -26,11 +26,11 @@ _SWEEPS = 60
 _KEPT_RATIO = 0.9  # decay of impulses per step: more than three points share a load in many ways, and the decay evens it out
 _SETTLED_MPS = 1e-13
 _ARM, _NORMAL, _FIRST, _SECOND = 0, 3, 6, 9
-_SHARE, _TARGET, _PUSH, _DRIFT, _MOST = 12, 15, 16, 19, 22
+_SHARE, _TARGET, _PUSH, _DRIFT, _MAX_PUSH = 12, 15, 16, 19, 22
 ROW_SIZE = 23
 """Size of a contact row: arm, normal, two tangents in the body; effective mass along each direction; target speed along the normal; impulses; the surface's own
 speed along each direction; the largest impulse along the normal."""
-MOST_PUSH_MPS2 = 100.0
+MAX_PUSH_MPS2 = 100.0
 """Largest acceleration along the normal that an obstacle or a moving surface gives a vehicle: 10 g, within the accelerometer's range of 16 g."""
 PLANE_SIZE = 7
 """Size of a plane that may move: unit normal, offset, velocity of its surface in the world (m/s). A plane at rest has four numbers."""
@@ -101,10 +101,10 @@ def fill_row(
     # Aim at the middle of the contact tolerance, so that a point at rest stays within it.
     row[_TARGET] = -max(gap_m - 0.5 * TOUCH_M, 0.0) / step_s if gap_m > TOUCH_M else 0.0
     _set(row, _DRIFT, (_dot(surface_mps, normal), _dot(surface_mps, first), _dot(surface_mps, second)))
-    row[_MOST] = most_ns
+    row[_MAX_PUSH] = most_ns
     bx, by, bz = before_ns
     kept = (_KEPT_RATIO * bx, _KEPT_RATIO * by, _KEPT_RATIO * bz)
-    _set(row, _PUSH, (min(max(_dot(kept, normal), 0.0), row[_MOST]), _dot(kept, first), _dot(kept, second)))
+    _set(row, _PUSH, (min(max(_dot(kept, normal), 0.0), row[_MAX_PUSH]), _dot(kept, first), _dot(kept, second)))
 
 
 @kernel
@@ -139,7 +139,7 @@ def closing_speed(row: npt.NDArray[np.float64], velocity: npt.NDArray[np.float64
 def _settle(airframe: Airframe, row: npt.NDArray[np.float64], friction: float, velocity: npt.NDArray[np.float64]) -> float:
     """Solve one row with all others fixed; returns the largest change of speed."""
     was = row[_PUSH]
-    row[_PUSH] = min(max(was + row[_SHARE] * (row[_TARGET] - _speed(row, _NORMAL, velocity)), 0.0), row[_MOST])
+    row[_PUSH] = min(max(was + row[_SHARE] * (row[_TARGET] - _speed(row, _NORMAL, velocity)), 0.0), row[_MAX_PUSH])
     _push(airframe, row, _NORMAL, row[_PUSH] - was, velocity)
     change: float = abs(row[_PUSH] - was) / row[_SHARE]
     first_was, second_was = row[_PUSH + 1], row[_PUSH + 2]

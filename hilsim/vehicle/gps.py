@@ -19,8 +19,8 @@ _VELOCITY = constant(Purpose.GPS_VELOCITY)
 NO_FIX, FIX_3D = 1, 3
 """MAVLink's GPS_FIX_TYPE."""
 UNKNOWN_COURSE = 65_535
-_MOST_CM = 65_534
-_MOST_CMPS = 32_767
+_MAX_CM = 65_534
+_MAX_CMPS = 32_767
 _SLOW_MPS = 0.1  # a receiver reports no course below this speed
 
 
@@ -119,7 +119,7 @@ def gps_fix(gps: Gps, time_ns: int, position_m: Vector, velocity_mps: Vector) ->
     waning = math.exp(-max(running_s, 0.0) / gps.settling_s)
     eph_m = gps.eph_m + (gps.first_eph_m - gps.eph_m) * waning
     epv_m = gps.epv_m + max(gps.first_eph_m - gps.epv_m, 0.0) * waning
-    eph_cm, epv_cm = _rounded(100.0 * eph_m, _MOST_CM), _rounded(100.0 * epv_m, _MOST_CM)
+    eph_cm, epv_cm = _rounded(100.0 * eph_m, _MAX_CM), _rounded(100.0 * epv_m, _MAX_CM)
     if running_s < 0.0 or eph_m > gps.fix_eph_m:
         return GpsFix(NO_FIX, 0, 0, 0, eph_cm, epv_cm, 0, 0, 0, 0, UNKNOWN_COURSE, 0)
     nx, ny, nz = white(gps.seed, gps.stream, time_ns, _POSITION)
@@ -143,10 +143,10 @@ def gps_fix(gps: Gps, time_ns: int, position_m: Vector, velocity_mps: Vector) ->
         math.floor(altitude * 1000.0 + 0.5),
         eph_cm,
         epv_cm,
-        _rounded(100.0 * speed, _MOST_CM),
-        _rounded(100.0 * north, _MOST_CMPS),
-        _rounded(100.0 * east, _MOST_CMPS),
-        _rounded(100.0 * down, _MOST_CMPS),
+        _rounded(100.0 * speed, _MAX_CM),
+        _rounded(100.0 * north, _MAX_CMPS),
+        _rounded(100.0 * east, _MAX_CMPS),
+        _rounded(100.0 * down, _MAX_CMPS),
         course,
         gps.satellites,
     )

@@ -22,7 +22,7 @@ from hilsim.world.geometry.rotations import about_axis, conjugate, multiply, nor
 from hilsim.world.geometry.tracks import PoseTrack, track_state
 
 _SLOPE_NS = 10_000_000  # the track's velocity is the mean over this time before and after
-_LEAST_THRUST_RATIO = 0.1  # of the weight: rotors must turn to control the attitude
+_MIN_THRUST_RATIO = 0.1  # of the weight: rotors must turn to control the attitude
 _UPRIGHT = 1e-6
 
 
@@ -156,7 +156,7 @@ def _wanted_force(hold: Hold, hold_state: HoldState, multirotor: Multirotor, sta
     learned[0] = lx
     learned[1] = ly
     learned[2] = lz
-    up = max(gravity + hold.velocity_per_s * ez + lz, _LEAST_THRUST_RATIO * gravity)
+    up = max(gravity + hold.velocity_per_s * ez + lz, _MIN_THRUST_RATIO * gravity)
     east, north = hold.velocity_per_s * ex + lx, hold.velocity_per_s * ey + ly
     level = math.sqrt(east * east + north * north)
     scale = hold.lean * up / level if level > hold.lean * up else 1.0
@@ -233,6 +233,6 @@ def hold_command(
     _, turn = track_state(track, state.time_ns[0])
     up_x, up_y, up_z = rotate(orientation_of(state), (0.0, 0.0, 1.0))
     weight_n = multirotor.airframe.mass_kg * multirotor.airframe.gravity_mps2
-    thrust_n = max(force[0] * up_x + force[1] * up_y + force[2] * up_z, _LEAST_THRUST_RATIO * weight_n)
+    thrust_n = max(force[0] * up_x + force[1] * up_y + force[2] * up_z, _MIN_THRUST_RATIO * weight_n)
     torque = _wanted_torque(hold, multirotor, state, _attitude_towards(force, _yaw_of(turn)))
     _mix(hold, multirotor, thrust_n, torque, command)

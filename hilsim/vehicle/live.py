@@ -20,7 +20,7 @@ SLOTS = 1024
 """Number of states kept: about a second at 1 kHz."""
 STATE_SIZE = 13
 """Size of a state: position (m), velocity (m/s), orientation (w, x, y, z; world from body), rates (rad/s, body)."""
-FARTHEST_NS = 50_000_000
+MAX_NS = 50_000_000
 """Longest extrapolation: when the flight thread stalls, the vehicle stops after this time."""
 _COUNT = (0,)
 _READ_TRIES = 8
@@ -152,7 +152,7 @@ def _state_at(live: LivePose, time_ns: int, count: int) -> tuple[Vector, Quatern
     slot = at % slots
     ahead_ns = time_ns - live.time_ns[slot]
     if at == count - 1 or ahead_ns < 0:
-        return _carried(live.state[slot], 1e-9 * min(max(ahead_ns, -FARTHEST_NS), FARTHEST_NS))
+        return _carried(live.state[slot], 1e-9 * min(max(ahead_ns, -MAX_NS), MAX_NS))
     following = (at + 1) % slots
     return _between(live.state[slot], live.state[following], ahead_ns, live.time_ns[following] - live.time_ns[slot])
 

@@ -26,7 +26,7 @@ from hilsim.vehicle.aerodynamics import (
     motion_derivative,
 )
 from hilsim.vehicle.contact import (
-    MOST_PUSH_MPS2,
+    MAX_PUSH_MPS2,
     ROW_SIZE,
     TOUCH_M,
     closing_speed,
@@ -42,16 +42,16 @@ from hilsim.world.geometry.frames import IDENTITY, Quaternion, Vector
 from hilsim.world.geometry.rotations import conjugate, normalise, rotate, turned_by
 
 STANDARD_GRAVITY_MPS2 = 9.80665
-MOST_OBSTACLES = 4
+MAX_OBSTACLES = 4
 """Largest number of surfaces, beside the ground, that can stop a vehicle at once."""
 _S_PER_NS = 1e-9
-MOST_STRIKE_SINE = 0.5
+MAX_STRIKE_SINE = 0.5
 """Largest sine of the angle between a rotor's disc and the direction of an obstacle that its blades strike: 30 degrees. Above and below, other parts touch it."""
 _NEAR_M = 0.02  # contact rows are made for surfaces nearer than this plus the distance that the vehicle may travel in the step
 _YIELD_RATIO = 0.35
 """Share of the collision radius by which arms and guards yield before the frame meets an obstacle at rest: an impact at 5 m/s needs 0.125 m of the Iris's 0.14 m."""
 _LIFT_RATIO = 0.2
-_MOST_LIFT_M = 1e-4
+_MAX_LIFT_M = 1e-4
 """Largest correction in a step: 0.1 m/s, below the noise of a receiver and a barometer; an inertial sensor does not measure it."""
 
 
@@ -100,7 +100,7 @@ class MultirotorState(NamedTuple):
         time_ns: ``int64[1]``, rig time.
         motion: ``float64[13]``, motion; see ``hilsim.vehicle.aerodynamics.POSITION``.
         rotor_radps: ``float64[n]``, rotor speeds.
-        impulse_ns: ``float64[p + MOST_OBSTACLES, 3]``, impulse of the last step at each point and obstacle, in the world; divided by the step's length it is a
+        impulse_ns: ``float64[p + MAX_OBSTACLES, 3]``, impulse of the last step at each point and obstacle, in the world; divided by the step's length it is a
             force.
         specific_force_mps2: ``float64[3]``, mean specific force of the last step at the centre of mass, in body axes: the reading of an ideal accelerometer.
         closing_mps: ``float64[2]``, largest closing speed that the last step stopped: at the ground, at an obstacle. 0 without contact; at rest it
@@ -166,7 +166,7 @@ def state_at(
         time_ns=np.array([time_ns], dtype=np.int64),
         motion=np.array([*position_m, *velocity_mps, *normalise(orientation), *rates_radps], dtype=np.float64),
         rotor_radps=np.full(multirotor.airframe.rotor.shape[0], rotor_radps, dtype=np.float64),
-        impulse_ns=np.zeros((multirotor.point.shape[0] + MOST_OBSTACLES, 3)),
+        impulse_ns=np.zeros((multirotor.point.shape[0] + MAX_OBSTACLES, 3)),
         specific_force_mps2=np.zeros(3),
         closing_mps=np.zeros(2),
         crashed=np.zeros(1, dtype=np.int64),
@@ -303,7 +303,7 @@ def _most_push_ns(multirotor: Multirotor, plane: npt.NDArray[np.float64], is_obs
     is_moving = vx != 0.0 or vy != 0.0 or vz != 0.0
     yields = is_obstacle and gap_m > -_YIELD_RATIO * multirotor.collision_radius_m
     if is_moving or yields:
-        return multirotor.airframe.mass_kg * MOST_PUSH_MPS2 * multirotor.step_ns * _S_PER_NS
+        return multirotor.airframe.mass_kg * MAX_PUSH_MPS2 * multirotor.step_ns * _S_PER_NS
     return math.inf
 
 
@@ -443,7 +443,7 @@ def _strike(multirotor: Multirotor, state: MultirotorState, obstacles: npt.NDArr
             axis = multirotor.airframe.rotor[rotor]
             sine = towards[0] * axis[3] + towards[1] * axis[4] + towards[2] * axis[5]
             is_reached = _reach_m(multirotor, rotor, towards) >= farthest_m - max(-gap_m, TOUCH_M)
-            if is_reached and abs(sine) <= MOST_STRIKE_SINE and speed_radps[rotor] * multirotor.rotor_radius_m > multirotor.crash_mps:
+            if is_reached and abs(sine) <= MAX_STRIKE_SINE and speed_radps[rotor] * multirotor.rotor_radius_m > multirotor.crash_mps:
                 state.broken[rotor] = 1
 
 
@@ -462,7 +462,7 @@ def _top_speed(multirotor: Multirotor, motion: npt.NDArray[np.float64]) -> float
 @kernel
 def _lift(plane: npt.NDArray[np.float64], depth_m: float, after: npt.NDArray[np.float64]) -> None:
     """Move a penetrating vehicle part of the way out: position only, no velocity or rotation, and so slowly that no sensor shows it."""
-    way_m = min(_LIFT_RATIO * depth_m, _MOST_LIFT_M)
+    way_m = min(_LIFT_RATIO * depth_m, _MAX_LIFT_M)
     for part in range(3):
         after[POSITION + part] += way_m * plane[part]
 
@@ -501,7 +501,7 @@ def step(
         wind_mps: Velocity of the air in the world.
         ground: ``float64[p, 4]``, the surface under (or over) each point of the vehicle as a plane: see ``hilsim.vehicle.contact.plane_through`` and
             ``no_planes``; or ``float64[p, PLANE_SIZE]`` with velocities of moving surfaces.
-        obstacles: ``float64[k, 4]`` or ``float64[k, PLANE_SIZE]``, planes that the collision sphere must stay outside of, at most ``MOST_OBSTACLES``: through the nearest point of
+        obstacles: ``float64[k, 4]`` or ``float64[k, PLANE_SIZE]``, planes that the collision sphere must stay outside of, at most ``MAX_OBSTACLES``: through the nearest point of
             each obstacle within reach, facing the vehicle. Impulses of the previous step are used by index: keep an obstacle at its index from step to
             step.
     """

@@ -22,7 +22,7 @@ from hilsim.world.geometry.frames import Vector
 _GUST = constant(Purpose.GUST)
 _FEET_PER_M = 1.0 / 0.3048
 _KEY_NS = 20_000_000
-_LEAST_MPS = 0.5
+_MIN_MPS = 0.5
 _STATIONARY = np.linalg.cholesky(np.array([[1.0, 0.5], [0.5, 0.5]]))
 """Root of the stationary covariance of a second-order process's two parts."""
 
@@ -53,8 +53,8 @@ class WindSpec:
             (0.0 <= self.turbulence_ratio <= 0.5, f"turbulence_ratio must be 0 to 0.5, got {self.turbulence_ratio}"),
             (3.0 <= self.height_m <= 300.0, f"height_m must be 3 to 300, got {self.height_m}"),
             (
-                self.turbulence_ratio == 0.0 or self.speed_mps >= _LEAST_MPS,
-                f"speed_mps must be at least {_LEAST_MPS} for gusts (the mean carries them past), got {self.speed_mps}",
+                self.turbulence_ratio == 0.0 or self.speed_mps >= _MIN_MPS,
+                f"speed_mps must be at least {_MIN_MPS} for gusts (the mean carries them past), got {self.speed_mps}",
             ),
         )
 
@@ -112,7 +112,7 @@ def build_wind(spec: WindSpec, seed: int, stream: int) -> Wind:
     east, north = math.sin(blows_rad), math.cos(blows_rad)
     keep, noise, crossing = np.zeros(3), np.zeros((3, 3)), np.zeros(3)
     for process, length_m in enumerate((level_m, level_m, vertical_m)):
-        passed = _KEY_NS * 1e-9 * max(spec.speed_mps, _LEAST_MPS) / length_m
+        passed = _KEY_NS * 1e-9 * max(spec.speed_mps, _MIN_MPS) / length_m
         keep[process] = math.exp(-passed)
         if process == 0:
             noise[process, 0] = math.sqrt(1.0 - keep[process] ** 2)

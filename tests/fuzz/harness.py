@@ -1,6 +1,6 @@
 """Runs one target over corrupted inputs and reports forbidden results.
 
-Rules: nothing but ``HilsimError`` may come out; no input takes above ``MOST_CPU_S`` of CPU; memory does not grow over the run beyond ``MOST_GROWTH_MB``.
+Rules: nothing but ``HilsimError`` may come out; no input takes above ``MAX_CPU_S`` of CPU; memory does not grow over the run beyond ``MAX_GROWTH_MB``.
 Input number ``i`` depends on the target's name, the seed and ``i`` alone.
 """
 
@@ -20,11 +20,11 @@ from random import Random
 from hilsim.errors import HilsimError
 from tests.fuzz.mutation import Mutate
 
-MOST_CPU_S = 1.0
+MAX_CPU_S = 1.0
 HOPELESS_CPU_S = 10.0
-MOST_GROWTH_MB = 96.0
-MOST_MEMORY_BYTES = 6 << 30
-MOST_FAILURES = 20
+MAX_GROWTH_MB = 96.0
+MAX_MEMORY_BYTES = 6 << 30
+MAX_FAILURES = 20
 _WARM_UP_RATIO = 0.25
 
 
@@ -39,7 +39,7 @@ class Target:
         run: Reads one; ``HilsimError`` is a good answer.
         suffix: Of the file that keeps a failing input.
         needs_kernels: Compiled code is run; else Numba stays switched off, so that a wrong index is an exception.
-        cpu_s: What one sound input may take more than ``MOST_CPU_S``: of kernels that run as Python, and of whole rigs.
+        cpu_s: What one sound input may take more than ``MAX_CPU_S``: of kernels that run as Python, and of whole rigs.
     """
 
     name: str
@@ -107,7 +107,7 @@ def fuzz(target: Target, folder: Path, *, seed: int, count: int, seconds: float 
     warm_mb: float | None = None
     for number in range(first, first + count):
         elapsed_s = time.monotonic() - begun
-        if elapsed_s > seconds or len(outcome.failures) >= MOST_FAILURES:
+        if elapsed_s > seconds or len(outcome.failures) >= MAX_FAILURES:
             break
         if warm_mb is None and (number - first >= _WARM_UP_RATIO * count or elapsed_s > _WARM_UP_RATIO * seconds):
             warm_mb = _resident_mb()
@@ -119,8 +119,8 @@ def fuzz(target: Target, folder: Path, *, seed: int, count: int, seconds: float 
             outcome.failures.append(f"input {number}: {fault} ({place})")
     outcome.seconds = time.monotonic() - begun
     outcome.growth_mb = 0.0 if warm_mb is None else _resident_mb() - warm_mb
-    if outcome.growth_mb > MOST_GROWTH_MB:
-        outcome.failures.append(f"memory must grow by at most {MOST_GROWTH_MB:.0f} MB after the warm-up, got {outcome.growth_mb:.0f} MB")
+    if outcome.growth_mb > MAX_GROWTH_MB:
+        outcome.failures.append(f"memory must grow by at most {MAX_GROWTH_MB:.0f} MB after the warm-up, got {outcome.growth_mb:.0f} MB")
     return outcome
 
 
@@ -142,8 +142,8 @@ def _read(target: Target, data: bytes, work: Path, outcome: Outcome) -> str:
         signal.setitimer(signal.ITIMER_PROF, 0.0)
     taken_s = time.process_time() - begun_s
     outcome.slowest_s = max(outcome.slowest_s, taken_s)
-    if not fault and taken_s > MOST_CPU_S + target.cpu_s:
-        fault = f"must take at most {MOST_CPU_S + target.cpu_s:g} s of CPU, got {taken_s:.1f} s"
+    if not fault and taken_s > MAX_CPU_S + target.cpu_s:
+        fault = f"must take at most {MAX_CPU_S + target.cpu_s:g} s of CPU, got {taken_s:.1f} s"
     return fault
 
 
@@ -154,7 +154,7 @@ def _give_up(*_: object) -> None:
 def _limit_memory() -> None:
     """An input that asks for all of the machine's memory gets a MemoryError instead."""
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY_BYTES if hard < 0 else min(hard, MOST_MEMORY_BYTES), hard))
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES if hard < 0 else min(hard, MAX_MEMORY_BYTES), hard))
 
 
 def _resident_mb() -> float:

@@ -72,8 +72,8 @@ from tests.fuzz.mutation import spoil_bytes, spoil_capture, spoil_glb, spoil_jso
 from tests.support import ROOM, write_rig
 from tests.unit.telemetry.conftest import make_reading
 
-_MOST_CUES = 5000
-_MOST_TRIANGLES = 2000
+_MAX_CUES = 5000
+_MAX_TRIANGLES = 2000
 """Of what is built after it was read: larger worlds take their time by right."""
 
 
@@ -115,7 +115,7 @@ def _replay(data: bytes, folder: Path) -> None:
     sent = 0
     for stop_ns in (10**8, 10**9, 10**11):
         sent += sum(len(batch.size) for batch in replay.span(stop_ns))
-        if sent > _MOST_CUES:
+        if sent > _MAX_CUES:
             return
 
 
@@ -139,7 +139,7 @@ def _rig(data: bytes, folder: Path) -> None:
 def _built_rig(data: bytes, folder: Path) -> None:
     rig = load_rig(_file(data, folder, "rig.toml"))
     scenery = build_scenery(rig)
-    if len(rig.spec.sensor) == 1 and len(scenery.world.corners) < _MOST_TRIANGLES:
+    if len(rig.spec.sensor) == 1 and len(scenery.world.corners) < _MAX_TRIANGLES:
         build_lidar(rig, 0, scenery, utc_epoch_ns=0, frames=False).data_span(0, 4_000_000)
 
 
@@ -174,7 +174,7 @@ def _sdf(data: bytes, folder: Path) -> None:
     for thing in (*objects, *seen):
         check_extent(folder, thing.mesh.vertices_m, thing.mesh.triangles, str)
     for lidar in scene.lidars:
-        if lidar.rays < _MOST_CUES:
+        if lidar.rays < _MAX_CUES:
             assert np.isfinite(fan_of(lidar).directions()).all()
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 _MAGIC = 18458
 _RATE_HZ = 400
-_MOST_SENDS = 60
+_MAX_SENDS = 60
 _LOW_US, _SPAN_US = 1000, 1000
 
 
@@ -30,11 +30,11 @@ class Sitl:
     def exchange(self, packet):
         """As ArduPilot's SIM_JSON does: a packet that is not answered within a second is sent again."""
         self._drain()
-        for _ in range(_MOST_SENDS):
+        for _ in range(_MAX_SENDS):
             self.socket.send(packet)
             with suppress(TimeoutError):
                 return json.loads(self.socket.recv(4096))
-        message = f"frame {self.frame} must be answered, got nothing in {_MOST_SENDS} s"
+        message = f"frame {self.frame} must be answered, got nothing in {_MAX_SENDS} s"
         raise TimeoutError(message)
 
     def _drain(self):

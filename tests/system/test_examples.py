@@ -8,7 +8,7 @@ import pytest
 pytestmark = [pytest.mark.extended, pytest.mark.system]
 
 EXAMPLES = sorted((Path(__file__).resolve().parents[2] / "examples").glob("*.py"))
-_MOST_LINES = 60
+_MAX_LINES = 60
 
 
 def _command(path):
@@ -26,7 +26,7 @@ def test_an_example_runs_and_prints_what_it_found(path, tmp_path, installed_whee
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_an_example_is_short_and_says_what_it_shows(path):
     text = path.read_text(encoding="utf-8")
-    assert text.count("\n") <= _MOST_LINES
+    assert text.count("\n") <= _MAX_LINES
     assert len(ast.get_docstring(ast.parse(text)) or "") > 80
 
 

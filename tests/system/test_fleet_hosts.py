@@ -22,7 +22,7 @@ pytestmark = [
 ]
 
 HOSTS = {"front": ("192.168.41.201", "192.168.41.77"), "rear": ("192.168.42.201", "192.168.42.77")}
-FEWEST = "400"
+MIN_PACKETS = "400"
 """Packets of each that are received."""
 
 _RECEIVER = """
@@ -96,7 +96,7 @@ def test_two_hosts_send_one_world_in_step(network, tmp_path):
         sources = [source for source, _ in HOSTS.values()]
         running.append(
             subprocess.Popen(
-                ["ip", "netns", "exec", receiver, sys.executable, "-c", _RECEIVER, str(arrivals), FEWEST, *sources], stdout=subprocess.PIPE
+                ["ip", "netns", "exec", receiver, sys.executable, "-c", _RECEIVER, str(arrivals), MIN_PACKETS, *sources], stdout=subprocess.PIPE
             )
         )
         assert running[0].stdout.readline() == b"ready\n"

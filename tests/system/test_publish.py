@@ -19,7 +19,7 @@ from tests.system.conftest import sensor_table
 from tests.system.test_changes import CONTROL
 
 pytestmark = [pytest.mark.system, pytest.mark.cold]
-FEWEST = 5
+MIN_MESSAGES = 5
 
 
 def recorded(tmp_path):
@@ -28,7 +28,7 @@ def recorded(tmp_path):
     return capture
 
 
-async def heard(url, expected, fewest=FEWEST):
+async def heard(url, expected, fewest=MIN_MESSAGES):
     """Messages of each of the expected channels, until each has some; the server must have no other channels."""
     async with asyncio.timeout(120), FoxgloveClient(url) as client:
         await client.until(lambda: all(len(client.messages[topic]) >= fewest for topic in expected))
@@ -74,7 +74,7 @@ def test_the_state_of_a_daemon_is_among_the_channels(daemon, rig, receiver, tmp_
 
 async def watched_packets(url, topics):
     async with asyncio.timeout(120), FoxgloveClient(url, only=topics) as client:
-        await client.until(lambda: all(len(client.messages[topic]) >= FEWEST for topic in topics))
+        await client.until(lambda: all(len(client.messages[topic]) >= MIN_MESSAGES for topic in topics))
     return client
 
 

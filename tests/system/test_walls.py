@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from hilsim.vehicle.contact import MOST_PUSH_MPS2
+from hilsim.vehicle.contact import MAX_PUSH_MPS2
 from tests.compiled import compiled_only
 from tests.wall_flights import DOWN_M, OBSTACLES, fly_into
 
@@ -23,7 +23,7 @@ def test_a_vehicle_commanded_to_land_beside_an_obstacle_comes_down_whole_with_a_
     least_s = row.told_height_m / DESCENT_MPS
     assert row.landed_s is not None
     assert least_s < row.landed_s < least_s + AFTER_DESCENT_S + UNLOADING_S
-    assert row.impact_s <= row.closing_mps / MOST_PUSH_MPS2 + 0.01
+    assert row.impact_s <= row.closing_mps / MAX_PUSH_MPS2 + 0.01
     assert row.velocity_error_mps < 0.3
     assert row.fastest_turn_radps < 3.0  # the controller's own
 

@@ -14,8 +14,8 @@ from hilsim.read.analysis.comparison.streams import gather
 
 STRETCH_PACKETS = 48
 """Packets of a stretch: whole windows of 6, 12 and 24 packets."""
-_MOST_STRETCHES = 96
-_FEWEST_PACKETS = 12
+_MAX_STRETCHES = 96
+_MIN_PACKETS = 12
 _RATE_STEP_RPM = 60.0
 
 
@@ -73,7 +73,7 @@ class _Stretches:
     def _close(self) -> None:
         if self._number % self._stride == 0:
             self._kept.append(self._current)
-            if len(self._kept) > _MOST_STRETCHES:
+            if len(self._kept) > _MAX_STRETCHES:
                 self._kept = self._kept[::2]
                 self._stride *= 2
         self._number += 1
@@ -81,7 +81,7 @@ class _Stretches:
 
     def take(self) -> list[list[bytes]]:
         """Give all stretches; the last one only if it holds 12 packets."""
-        if len(self._current) >= _FEWEST_PACKETS:
+        if len(self._current) >= _MIN_PACKETS:
             self._close()
         return self._kept
 
@@ -117,7 +117,7 @@ def _block(payloads: list[bytes], statistics: StreamStatistics) -> PacketBlock |
     """Make a block of a stretch's packets of the judged mode; None if there are fewer than 12."""
     packets = stacked_packets(payloads)
     packets = packets[(packets["return_mode"] == statistics.return_mode) & (packets["product"] == statistics.product)]
-    if len(packets) < _FEWEST_PACKETS:
+    if len(packets) < _MIN_PACKETS:
         return None
     run = packet_run(packets, None)
     return packet_block(run, run.stamp_us * 1000, int(run.stamp_us[0]) * 1000, statistics.model, is_dual=statistics.dual is not None)

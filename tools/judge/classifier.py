@@ -11,14 +11,14 @@ import numpy.typing as npt
 
 from tools.judge.feature_table import FeatureTable
 
-MOST_ROWS = 1000
+MAX_ROWS = 1000
 """Rows of either kind that are used at most, for bounded time."""
-FEWEST_ROWS = 16
+MIN_ROWS = 16
 """Rows of either kind that a fit or a test needs at least."""
 _SEED = 20
 _ROUNDS = 60
 _LEAVES = 15
-_FEWEST_IN_LEAF = 5
+_MIN_IN_LEAF = 5
 
 
 def area_under_curve(first: npt.NDArray[np.float64], second: npt.NDArray[np.float64]) -> float:
@@ -45,8 +45,8 @@ def matched_rows(first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]) ->
         for place in (0, 1):
             chosen[place].append(np.sort(generator.permutation(rows[place])[:count]))
     joined = [np.concatenate(part) if part else np.zeros(0, dtype=np.int64) for part in chosen]
-    if len(joined[0]) > MOST_ROWS:  # the same places of both, which keeps the cells equal
-        kept = np.sort(generator.permutation(len(joined[0]))[:MOST_ROWS])
+    if len(joined[0]) > MAX_ROWS:  # the same places of both, which keeps the cells equal
+        kept = np.sort(generator.permutation(len(joined[0]))[:MAX_ROWS])
         joined = [part[kept] for part in joined]
     return joined[0], joined[1]
 
@@ -64,7 +64,7 @@ def trained_area(training: tuple[FeatureTable, FeatureTable], test: tuple[Featur
         The area; NaN if a table has fewer than 16 rows that can be used.
     """
     kinds = [_chosen_rows(*tables, is_matched=is_matched) for tables in (training, test)]
-    if min(len(rows) for pair in kinds for rows in pair) < FEWEST_ROWS:
+    if min(len(rows) for pair in kinds for rows in pair) < MIN_ROWS:
         return float("nan")
     x = [[table.values(topic)[rows] for table, rows in zip(tables, pair, strict=True)] for tables, pair in zip((training, test), kinds, strict=True)]
     y = np.repeat([0, 1], [len(x[0][0]), len(x[0][1])])
@@ -77,7 +77,7 @@ def _chosen_rows(first: FeatureTable, second: FeatureTable, *, is_matched: bool)
     if is_matched:
         return matched_rows(first.cell, second.cell)
     generator = np.random.default_rng(_SEED)
-    return tuple(np.sort(generator.permutation(len(table))[:MOST_ROWS]) for table in (first, second))  # type: ignore[return-value]
+    return tuple(np.sort(generator.permutation(len(table))[:MAX_ROWS]) for table in (first, second))  # type: ignore[return-value]
 
 
 def _one_thread() -> Any:
@@ -91,5 +91,5 @@ def _classifier() -> Any:
     from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415 - slow to import
 
     return HistGradientBoostingClassifier(
-        max_iter=_ROUNDS, max_leaf_nodes=_LEAVES, min_samples_leaf=_FEWEST_IN_LEAF, early_stopping=False, random_state=_SEED
+        max_iter=_ROUNDS, max_leaf_nodes=_LEAVES, min_samples_leaf=_MIN_IN_LEAF, early_stopping=False, random_state=_SEED
     )

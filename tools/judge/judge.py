@@ -26,8 +26,8 @@ from tools.judge.groups import GROUPS, Group, Topic
 
 MARGIN = 0.05
 """Excess over the yardstick up to which a group does not tell apart (the error of a mean over a few captures)."""
-FEWEST_FILES = 2
-_MOST_PAIRS = 9
+MIN_FILES = 2
+_MAX_PAIRS = 9
 _SCALAR_GROUPS = ("grid", "bytes", "correlation", "edges", "azimuth", "empty", "dual")
 _NO_SCALARS = ("azimuth.sd", "azimuth.total_variation", "empty.zero_bytes")
 Pair = tuple[int, int]
@@ -172,8 +172,8 @@ def judge(real: Sequence[CaptureSample], emulated: Sequence[CaptureSample]) -> J
 
 def _check(real: Sequence[CaptureSample], emulated: Sequence[CaptureSample]) -> None:
     for kind, captures in (("real", real), ("emulated", emulated)):
-        if len(captures) < FEWEST_FILES:
-            raise CaptureError(f"{FEWEST_FILES} {kind} captures are needed at least, got {len(captures)}: each is judged by what the others show")
+        if len(captures) < MIN_FILES:
+            raise CaptureError(f"{MIN_FILES} {kind} captures are needed at least, got {len(captures)}: each is judged by what the others show")
     models = sorted({capture.statistics.model.name for capture in (*real, *emulated)})
     if len(models) > 1:
         raise CaptureError(f"the captures must be of one model, got {', '.join(models)}")
@@ -198,9 +198,9 @@ def _real_pairs(real: Sequence[CaptureSample]) -> tuple[list[Pair], list[Pair]]:
 
 def _spread(pairs: list[Pair]) -> list[Pair]:
     """At most 9 pairs, spread evenly over all."""
-    if len(pairs) <= _MOST_PAIRS:
+    if len(pairs) <= _MAX_PAIRS:
         return pairs
-    return [pairs[place * len(pairs) // _MOST_PAIRS] for place in range(_MOST_PAIRS)]
+    return [pairs[place * len(pairs) // _MAX_PAIRS] for place in range(_MAX_PAIRS)]
 
 
 def _result(

@@ -13,7 +13,7 @@ from tools.judge.capture_sample import CaptureSample
 from tools.judge.feature_table import FeatureTable, table_of_rows
 
 _WINDOW_SEQUENCES = 96
-_FEWEST_EMPTY = 12
+_MIN_EMPTY = 12
 _LARGEST_DIFFUSE_BYTE = 100
 
 
@@ -24,7 +24,7 @@ def empty_features(capture: CaptureSample) -> FeatureTable:
     for firings in _windows(capture, _WINDOW_SEQUENCES):
         is_empty = (firings.distance == 0) & ~np.isnan(baseline)
         count = int(is_empty.sum())
-        if count < _FEWEST_EMPTY:
+        if count < _MIN_EMPTY:
             continue
         base = np.broadcast_to(np.nan_to_num(baseline), firings.byte.shape)[is_empty]
         byte = firings.byte[is_empty]

@@ -12,7 +12,7 @@ from hilsim.capture.batches import DatagramArrays, read_only, sender_number
 from hilsim.cli.background.outputs import RIG_SUFFIX, NamedProfile
 from hilsim.config.rig import Rig, load_rig
 from hilsim.errors import CaptureError, ConfigError
-from hilsim.read.background.agreement import LEAST_AGREEMENT, LEAST_COVERAGE, MOST_BIAS_MM, Agreement, Shown, compare
+from hilsim.read.background.agreement import MAX_BIAS_MM, MIN_AGREEMENT, MIN_COVERAGE, Agreement, Shown, compare
 from hilsim.read.background.files.archive import read_archive
 from hilsim.read.background.generator import Generated
 from hilsim.read.background.job import MapJob, PartialMapMaker
@@ -113,11 +113,11 @@ def as_text(agreement: Agreement, found: Generated, what: str) -> list[str]:
     over = f"mean and standard deviation over {agreement.one_surface:,} cells of one surface"
     lines = [
         f"{found.sensor}: {found.partial.packets:,} packets, {found.partial.returns:,} returns, against {what}",
-        f"bias {agreement.bias_mm:+.1f} mm (at most {MOST_BIAS_MM:g}), spread {agreement.spread_mm:.1f} mm: {over}"
+        f"bias {agreement.bias_mm:+.1f} mm (at most {MAX_BIAS_MM:g}), spread {agreement.spread_mm:.1f} mm: {over}"
         if agreement.is_judged
         else "bias not judged",
-        f"coverage {agreement.coverage_ratio:.1%} (at least {LEAST_COVERAGE:.0%}) of {agreement.cells:,} cells in which the capture has a surface",
-        f"agreement {agreement.agreement_ratio:.1%} (at least {LEAST_AGREEMENT:.0%}): returns of the capture within 10 cm or 1/64 of what is shown",
+        f"coverage {agreement.coverage_ratio:.1%} (at least {MIN_COVERAGE:.0%}) of {agreement.cells:,} cells in which the capture has a surface",
+        f"agreement {agreement.agreement_ratio:.1%} (at least {MIN_AGREEMENT:.0%}): returns of the capture within 10 cm or 1/64 of what is shown",
     ]
     faults = agreement.faults()
     return [*lines, *faults, "passed" if not faults else "FAILED" if agreement.is_judged else "NOT JUDGED"]
@@ -132,7 +132,7 @@ def as_json(agreement: Agreement, found: Generated, what: str) -> dict[str, Any]
         "returns": found.partial.returns,
         **asdict(agreement),
         **({} if agreement.is_judged else {"bias_mm": None, "spread_mm": None}),
-        "limits": {"bias_mm": MOST_BIAS_MM, "coverage_ratio": LEAST_COVERAGE, "agreement_ratio": LEAST_AGREEMENT},
+        "limits": {"bias_mm": MAX_BIAS_MM, "coverage_ratio": MIN_COVERAGE, "agreement_ratio": MIN_AGREEMENT},
         "judged": agreement.is_judged,
         "passed": not agreement.faults(),
         "faults": list(agreement.faults()),

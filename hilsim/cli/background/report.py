@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from hilsim.read.background.generator import Generated
-from hilsim.read.background.movement import FEWEST_CELLS
+from hilsim.read.background.movement import MIN_CELLS
 from hilsim.world.scene.background import VALID
 
 _DOUBTFUL = 0.5
-_LEAST_COVERED = 0.2
+_MIN_COVERED = 0.2
 """Share of covered cells below which a map is reported as sparse; known outdoor captures, with their sky, cover at least 40 % of their cells."""
 
 
@@ -54,7 +54,7 @@ def warnings(found: Generated) -> tuple[str, ...]:
     """Warnings about the use of a map."""
     numbers = figures(found)
     covered = numbers["covered"] / numbers["cells"]
-    if covered >= _LEAST_COVERED:
+    if covered >= _MIN_COVERED:
         return ()
     few = f"the map covers only {numbers['covered']:,} of its {numbers['cells']:,} cells ({covered:.1%})"
     return (f"{few}: a rig shows nothing in the others; record longer, or use fewer cells (--columns)",)
@@ -82,7 +82,7 @@ def as_text(found: Generated, files: tuple[Path, ...]) -> list[str]:
         lines.append(f"outside the grid: {numbers['outside']:,} returns")
     if found.change is not None and not found.change.is_judged:
         lines.append(
-            f"stood still: not checked: too short ({found.change.compared:,} cells have returns in both the first and the last third, {FEWEST_CELLS} are needed)"
+            f"stood still: not checked: too short ({found.change.compared:,} cells have returns in both the first and the last third, {MIN_CELLS} are needed)"
         )
     elif found.change is not None:
         lines.append(f"stood still: of {found.change.compared:,} cells {found.change.nearer:,} became nearer, {found.change.farther:,} farther")

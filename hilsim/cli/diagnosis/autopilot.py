@@ -38,7 +38,7 @@ _ESTIMATES = {
 _READY_FLAGS = 0x37F
 _BUSY = 0.9
 _ERROR = 3
-_MOST_TEXTS = 8
+_MAX_TEXTS = 8
 _SYMPTOMS = (  # lower-case parts of texts; the first one found is used
     (
         "navigation failure",
@@ -190,7 +190,7 @@ def _estimator(result: ProbeResult) -> Finding:
 def _texts(texts: tuple[Text, ...]) -> tuple[Finding, ...]:
     """Findings on its latest texts; errors with an explanation if known."""
     findings = []
-    for text in texts[-_MOST_TEXTS:]:
+    for text in texts[-_MAX_TEXTS:]:
         advice = next((advice for symptom, advice in _SYMPTOMS if symptom in text.text.lower()), "")
         verdict: Verdict = "fair" if advice or text.severity <= _ERROR else "good"
         findings.append(Finding(subject="last text", verdict=verdict, fact=text.text, advice=advice))

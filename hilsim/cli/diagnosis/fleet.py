@@ -29,7 +29,7 @@ _SETTLING_S = 2.0
 _PACE_INTERVAL_S = 0.5
 _LEFT_OUT_RATIO = 1e-4
 """Permitted ratio of lost packets: a shared host stalls now and then; an overloaded machine loses more than one packet in ten thousand."""
-_MOST_TRIALS = 3
+_MAX_TRIALS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,7 +149,7 @@ def measure_fleet(path: Path, rays_per_beam: int, seconds: float, report: Callab
     )
     trials: list[FleetTrial] = []
     sensors = min(max(beside_others, min(alone, 1)), most)
-    while sensors > 0 and len(trials) < _MOST_TRIALS and not (trials and trials[-1].holds):
+    while sensors > 0 and len(trials) < _MAX_TRIALS and not (trials and trials[-1].holds):
         report(f"sending {seconds:g} s of {sensors} with {rays}")
         trials.append(try_fleet(path, sensors, rays_per_beam, seconds))
         sensors = sensors * 3 // 4

@@ -54,7 +54,7 @@ _SHIFT = 5
 """Each round begins so many parameters later than the one before, so that a regular loss takes others."""
 _SILENT_NS = 50_000_000
 _SAMPLE_BYTES = 4096
-_MOST_TEXTS = 50
+_MAX_TEXTS = 50
 _VALUE_DTYPES = {1: "u1", 2: "i1", 3: "<u2", 4: "<i2", 5: "<u4", 6: "<i4", 9: "<f4"}
 """Types of a parameter's value by MAV_PARAM_TYPE, as PX4 stores it in the value's four bytes."""
 
@@ -259,7 +259,7 @@ class Probe:
             if len(text) == record["text"].size:
                 return
             text = self._pieces.pop(number)
-        if len(self._texts) < _MOST_TEXTS:
+        if len(self._texts) < _MAX_TEXTS:
             self._texts[Text(severity=int(record["severity"]), text=text)] = None
 
 

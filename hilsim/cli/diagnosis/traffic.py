@@ -16,7 +16,7 @@ _TELEMETRY = {101: "TEL1", 102: "TEL2", 103: "TEL3", 104: "TEL4"}
 """Port name in SER_…_BAUD by the value of MAV_n_CONFIG (PX4: Tools/serial/generate_config.py)."""
 _HIL_NEEDS_BYTES_PER_S = 5000
 _WHOLE_BYTES_PER_S = 20_000
-_MOST_STREAMS = 8
+_MAX_STREAMS = 8
 _FULL = 0.9
 
 
@@ -118,8 +118,8 @@ def _streams(link: Link, result: ProbeResult) -> tuple[Finding, ...]:
     if not result.streams or not result.listened_s:
         return ()
     most = sorted(result.streams, key=lambda stream: -stream.bytes)
-    shown = ", ".join(f"{message_name(stream.id)} {stream.frames / result.listened_s:.1f} Hz" for stream in most[:_MOST_STREAMS])
-    rest = f" and {len(most) - _MOST_STREAMS} more" if len(most) > _MOST_STREAMS else ""
+    shown = ", ".join(f"{message_name(stream.id)} {stream.frames / result.listened_s:.1f} Hz" for stream in most[:_MAX_STREAMS])
+    rest = f" and {len(most) - _MAX_STREAMS} more" if len(most) > _MAX_STREAMS else ""
     took = result.streamed_bytes_per_s
     fact = f"{took:.0f} bytes/s: {shown}{rest}"
     if link.line.kind is not LineKind.UART:

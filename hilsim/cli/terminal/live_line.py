@@ -6,7 +6,7 @@ import threading
 import click
 
 _REST_S = 0.9
-_MOST_DOTS = 3
+_MAX_DOTS = 3
 
 
 class LiveLine:
@@ -69,6 +69,6 @@ class LiveLine:
                 if self._has_ended:
                     return
                 self._told.clear()
-                dots = 0 if is_told else dots % _MOST_DOTS + 1
+                dots = 0 if is_told else dots % _MAX_DOTS + 1
                 if not is_told:
                     self.over(f"{self._step} ...{'.' * dots}")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from hilsim.emulator.setting import LidarSetting
     from hilsim.fly.autopilot.specs import VehicleRigSpec
 
-_MOST_BARS = 2
+_MAX_BARS = 2
 _BAR_WIDTH = 12
 _NAME_WIDTH = 16
 
@@ -78,7 +78,7 @@ class Screen:
         states = [part_kind(table).state(readings) for table, readings in reading.parts.items()]
         parts = [
             _health(reading),
-            *(_progress(replay) for replay in reading.replays[:_MOST_BARS]),
+            *(_progress(replay) for replay in reading.replays[:_MAX_BARS]),
             _vehicle_state(reading.vehicle) if reading.vehicle else "",
             *states,
         ]

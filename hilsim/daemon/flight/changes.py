@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _ANSWER_S = 5.0
 _POLL_S = 0.0005
-_MOST_CHANGES = 60
+_MAX_CHANGES = 60
 
 
 @dataclass(kw_only=True, eq=False)
@@ -51,9 +51,9 @@ class VehicleActor:
         vehicle, until_s = self.find(), time.monotonic() + _ANSWER_S
         if vehicle is None:
             return
-        while vehicle.table.waiting >= _MOST_CHANGES:
+        while vehicle.table.waiting >= _MAX_CHANGES:
             if time.monotonic() > until_s or not vehicle.alive:
-                raise TransmitError(f"the vehicle must take changes within {_ANSWER_S:.0f} s, got {_MOST_CHANGES} that wait for its next step")
+                raise TransmitError(f"the vehicle must take changes within {_ANSWER_S:.0f} s, got {_MAX_CHANGES} that wait for its next step")
             time.sleep(_POLL_S)
         vehicle.table.add(Kind.WORLD, from_ns, world)
         self.has_changed = True
@@ -99,8 +99,8 @@ class VehicleActor:
         if vehicle is None:
             raise TransmitError("the vehicle must fly to be changed, got one that has ended")
         at_ns = now_ns if change.at_ns is None else change.at_ns
-        if vehicle.table.waiting >= _MOST_CHANGES:
-            raise ConfigError(f"at most {_MOST_CHANGES} changes may wait for the vehicle's next step, got one more")
+        if vehicle.table.waiting >= _MAX_CHANGES:
+            raise ConfigError(f"at most {_MAX_CHANGES} changes may wait for the vehicle's next step, got one more")
         number, self.has_changed = -1, True
         for each in loop_changes(change, at_ns, vehicle.loop_setup.context.multirotor, seed=vehicle.seed):
             number = vehicle.table.add(each.kind, at_ns, each.value)

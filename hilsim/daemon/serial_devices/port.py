@@ -31,7 +31,7 @@ _STALL_NS = 20_000_000
 _LONGEST_COUNT_NS = 1_000_000_000
 _LONGEST_WAIT_NS = 10_000_000
 _RETRY_S = 0.5
-_MOST_QUEUED_BYTES = 256
+_MAX_QUEUED_BYTES = 256
 """Unsent bytes from which frames are skipped: the line is then slower than the device, and a queued frame would be old when it arrives."""
 _PLAIN = ThreadSettings(scheduling="plain")
 
@@ -152,7 +152,7 @@ class SerialDevicePort:
             time.sleep(rest_ns / 1e9)
         queued = struct.unpack("i", fcntl.ioctl(descriptor, termios.TIOCOUTQ, b"\0\0\0\0"))[0]
         try:
-            is_sent = queued <= _MOST_QUEUED_BYTES and os.write(descriptor, frame.data) == len(frame.data)
+            is_sent = queued <= _MAX_QUEUED_BYTES and os.write(descriptor, frame.data) == len(frame.data)
         except BlockingIOError:
             is_sent = False
         self.sent_frames += is_sent

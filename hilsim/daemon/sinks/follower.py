@@ -25,12 +25,12 @@ _LONGEST_END_S = 5.0
 """Longest wait for a sink at the end; one that keeps up takes some 50 ms."""
 
 _QUEUE_S = 2.0
-_FEWEST_SLOTS, _MOST_SLOTS = 4096, 65536
+_MIN_SLOTS, _MAX_SLOTS = 4096, 65536
 
 
 def queue_slots(packet_rate_hz: float) -> int:
     """Number of slots for the packets of two seconds, for which a sink may pause; at most 65,536 (82 MB)."""
-    return min(max(round(_QUEUE_S * packet_rate_hz), _FEWEST_SLOTS), _MOST_SLOTS)
+    return min(max(round(_QUEUE_S * packet_rate_hz), _MIN_SLOTS), _MAX_SLOTS)
 
 
 class Follower:

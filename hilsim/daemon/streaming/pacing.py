@@ -30,7 +30,7 @@ _LOST_RATIO = 0.01
 _SHORT_STEPS = 2
 _SETTLING_NS = 1_500_000_000
 _PATIENCE_NS = 30_000_000_000
-_MOST_SETBACKS = 5
+_MAX_SETBACKS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,7 +226,7 @@ class RaysRule:
         if not givers:
             return {}
         if self._raised_ns is not None and now_ns - self._raised_ns < _PATIENCE_NS:
-            self._setbacks, self._raised_ns = min(self._setbacks + 1, _MOST_SETBACKS), None
+            self._setbacks, self._raised_ns = min(self._setbacks + 1, _MAX_SETBACKS), None
         giver = max([load for load in givers if load.loses] or givers, key=lambda load: load.share)
         self._changed_ns, self._short_steps = now_ns, 0
         return {giver.name: fewer_rays(giver.rays)}

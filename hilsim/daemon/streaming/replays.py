@@ -20,7 +20,7 @@ from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import OtherKind, PacketKind
 from hilsim.replay.flows import LoopbackSources
 from hilsim.replay.plan import begin_times_ns, parts_notes
-from hilsim.replay.player import MOST_PLAYERS, Player, Postponement
+from hilsim.replay.player import MAX_PLAYERS, Player, Postponement
 from hilsim.replay.source import ReplaySource
 from hilsim.replay.specs import ReplaySpec
 from hilsim.replay.targets import find_target, flow_socket, link_framing, link_style
@@ -48,7 +48,7 @@ class Replays(Part):
         self._parts: tuple[tuple[str, str], ...] = ()
         self._sources = LoopbackSources()
         self._changing = threading.Lock()
-        self._postponed_ns: npt.NDArray[np.int64] = np.zeros(MOST_PLAYERS, np.int64)
+        self._postponed_ns: npt.NDArray[np.int64] = np.zeros(MAX_PLAYERS, np.int64)
         self._started: dict[str, ReplaySource] = {}
         context.actors["replay"] = ReplayActor(context=context, sources=self._started)
 
@@ -73,8 +73,8 @@ class Replays(Part):
             CaptureError: captures cannot be replayed; the message names each.
             ConfigError: a capture has larger datagrams than this transmitter was made for.
         """
-        if len(rig.spec.replay) >= MOST_PLAYERS:
-            raise ConfigError(f"{rig.path}: replay must have fewer than {MOST_PLAYERS} entries, got {len(rig.spec.replay)}")
+        if len(rig.spec.replay) >= MAX_PLAYERS:
+            raise ConfigError(f"{rig.path}: replay must have fewer than {MAX_PLAYERS} entries, got {len(rig.spec.replay)}")
         found: dict[str, Playing] = {}
         faults = []
         for number, spec in enumerate(rig.spec.replay):
@@ -205,7 +205,7 @@ class Replays(Part):
         if playing.spec.late_policy != "postpone":
             return None
         taken = {other.number for other in self._playing.values()}
-        playing.number = next(number for number in range(MOST_PLAYERS) if number not in taken)
+        playing.number = next(number for number in range(MAX_PLAYERS) if number not in taken)
         return Postponement(by_ns=self._postponed_ns, own=playing.number)
 
     def start(self) -> None:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from hilsim.compilation.jit import by_reference, constant, inlined_kernel, kernel
 from hilsim.compilation.lanes import WIDTH
 from hilsim.emulator.hits import FAINTEST_SHARE, STEP_M
-from hilsim.emulator.insertion.unit import MOST_FIRINGS, RecordedFirings, RecordedUnit
+from hilsim.emulator.insertion.unit import MAX_FIRINGS, RecordedFirings, RecordedUnit
 from hilsim.emulator.sole_surfaces import NEAREST_HIT_M
 from hilsim.emulator.workspace import LAYERS, Rays, allocate_rays
 from hilsim.sensor.echoes import COSINE, ENERGY, INSTANCE, RANGE, RAY, RETRO, TRIANGLE, Hits, allocate_hits
@@ -61,14 +61,14 @@ def allocate_firing_rays(sub_rays: int, most_objects: int) -> FiringRays:
     """Allocate working arrays for beams of ``sub_rays`` rays and worlds of up to ``most_objects`` objects."""
     most_hits = sub_rays * LAYERS
     return FiringRays(
-        cast=allocate_rays(MOST_FIRINGS * sub_rays),
-        start_m=np.zeros((MOST_FIRINGS, 3)),
-        ahead=np.zeros((MOST_FIRINGS, 3)),
-        turn=np.zeros((MOST_FIRINGS, 4)),
+        cast=allocate_rays(MAX_FIRINGS * sub_rays),
+        start_m=np.zeros((MAX_FIRINGS, 3)),
+        ahead=np.zeros((MAX_FIRINGS, 3)),
+        turn=np.zeros((MAX_FIRINGS, 4)),
         spheres=np.zeros((most_objects, 4)),
         windows=np.zeros((most_objects, 4)),
-        hits=allocate_hits(MOST_FIRINGS, most_hits),
-        blocked=np.zeros((MOST_FIRINGS, most_hits)),
+        hits=allocate_hits(MAX_FIRINGS, most_hits),
+        blocked=np.zeros((MAX_FIRINGS, most_hits)),
     )
 
 

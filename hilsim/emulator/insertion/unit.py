@@ -22,7 +22,7 @@ from hilsim.sensor.optics.beam import Beam
 from hilsim.sensor.response import Response
 from hilsim.world.geometry.poses import Pose
 
-MOST_FIRINGS = 384
+MAX_FIRINGS = 384
 """Firings of a packet, at most."""
 RETURNS = 2
 """Returns of a firing, at most."""
@@ -36,7 +36,7 @@ _NOISE_MARGIN_SIGMAS = 8.0
 
 @by_reference
 class RecordedFirings(NamedTuple):
-    """Firings of a packet: ``F`` rows, ``MOST_FIRINGS``, of which the first ones are used.
+    """Firings of a packet: ``F`` rows, ``MAX_FIRINGS``, of which the first ones are used.
 
     Attributes:
         azimuth_cdeg: ``float64[F]``, azimuth of a turning head's firing, 0.01 deg.
@@ -67,15 +67,15 @@ class RecordedFirings(NamedTuple):
 def allocate_recorded_firings() -> RecordedFirings:
     """Allocate arrays for the firings of one packet."""
     return RecordedFirings(
-        azimuth_cdeg=np.zeros(MOST_FIRINGS),
-        elevation_rad=np.zeros(MOST_FIRINGS),
-        direction=np.zeros((MOST_FIRINGS, 3)),
-        height_m=np.zeros(MOST_FIRINGS),
-        time_ns=np.zeros(MOST_FIRINGS, np.int64),
-        channel=np.zeros(MOST_FIRINGS, np.int64),
-        place=np.zeros((MOST_FIRINGS, RETURNS), np.int64),
-        range_m=np.zeros((MOST_FIRINGS, RETURNS)),
-        byte=np.zeros((MOST_FIRINGS, RETURNS), np.int64),
+        azimuth_cdeg=np.zeros(MAX_FIRINGS),
+        elevation_rad=np.zeros(MAX_FIRINGS),
+        direction=np.zeros((MAX_FIRINGS, 3)),
+        height_m=np.zeros(MAX_FIRINGS),
+        time_ns=np.zeros(MAX_FIRINGS, np.int64),
+        channel=np.zeros(MAX_FIRINGS, np.int64),
+        place=np.zeros((MAX_FIRINGS, RETURNS), np.int64),
+        range_m=np.zeros((MAX_FIRINGS, RETURNS)),
+        byte=np.zeros((MAX_FIRINGS, RETURNS), np.int64),
         state=np.zeros(4, np.int64),
     )
 

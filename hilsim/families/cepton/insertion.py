@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, kernel, signed, with_kernels
 from hilsim.emulator.insertion.part import InsertionPart, RecordedRanges, RecordedSensor
-from hilsim.emulator.insertion.unit import MOST_FIRINGS, RecordedFirings, RecordedUnit, build_recorded_unit
+from hilsim.emulator.insertion.unit import MAX_FIRINGS, RecordedFirings, RecordedUnit, build_recorded_unit
 from hilsim.emulator.truth import Truth
 from hilsim.families.cepton.packets import fits_point
 from hilsim.families.cepton.protocol.stdv import (
@@ -27,10 +27,10 @@ from hilsim.sensor.optics.beam import Beam
 from hilsim.sensor.response import Response, linear_ratios
 from hilsim.world.geometry.poses import Pose
 
-FARTHEST_NEIGHBOUR = 2
+MAX_NEIGHBOUR = 2
 """A point without a return has the direction between, or beside, points of the same laser that are at most so many firings of it away."""
 
-_FARTHEST, _MOST_FIRINGS, _POINT_SIZE = constant(FARTHEST_NEIGHBOUR), constant(MOST_FIRINGS), constant(POINT_SIZE)
+_MAX_STEPS, _MAX_FIRINGS, _POINT_SIZE = constant(MAX_NEIGHBOUR), constant(MAX_FIRINGS), constant(POINT_SIZE)
 _NO_PLACE, _NO_SEQUENCE = constant(-1), constant(-1)
 _SECOND, _NO_RETURN, _OF_ECHO = constant(PointFlag.SECOND_RETURN), constant(PointFlag.NO_RETURN), constant(PointFlag.SATURATED | PointFlag.NOISE)
 _STRONGEST, _LAST_BESIDE_STRONGEST = constant(EchoChoice.STRONGEST), constant(EchoChoice.LAST_BESIDE_STRONGEST)
@@ -48,7 +48,7 @@ def _read_points(payload: npt.NDArray[np.uint8], size: int, recorded: RecordedFi
         length = math.sqrt(float(x * x + y * y + z * z))
         is_second = flags & _SECOND != 0 and count > 0 and recorded.channel[count - 1] == channel and recorded.place[count - 1, 1] < 0
         if not is_second:
-            if count == _MOST_FIRINGS:
+            if count == _MAX_FIRINGS:
                 break
             recorded.direction[count, :] = 0.0
             recorded.height_m[count] = 0.0
@@ -69,9 +69,9 @@ def _read_points(payload: npt.NDArray[np.uint8], size: int, recorded: RecordedFi
 
 @kernel
 def _neighbour(recorded: RecordedFirings, count: int, firing: int, way: int) -> int:
-    """The nearest firing of the same laser, before or behind a firing, that has a return, among the ``FARTHEST_NEIGHBOUR`` nearest; -1: none has."""
+    """The nearest firing of the same laser, before or behind a firing, that has a return, among the ``MAX_NEIGHBOUR`` nearest; -1: none has."""
     passed, at = 0, firing + way
-    while 0 <= at < count and passed < _FARTHEST:
+    while 0 <= at < count and passed < _MAX_STEPS:
         if recorded.channel[at] == recorded.channel[firing]:
             if recorded.range_m[at, 0] != np.inf:
                 return at

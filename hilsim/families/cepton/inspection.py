@@ -19,8 +19,8 @@ from hilsim.read.analysis.inspection.times import CaptureTimes, Steps
 
 _SEQUENCES = 1 << 32
 _NO_SEQUENCE = -1
-_FARTHEST_LEAP = 1 << 20  # 150 s of the fastest known sensor; a larger step is a restart or another sensor
-_MOST_OVERTAKEN = 16
+_MAX_LEAP = 1 << 20  # 150 s of the fastest known sensor; a larger step is a restart or another sensor
+_MAX_OVERTAKEN = 16
 _HOST_DOUBT_US = 300_000
 
 
@@ -98,8 +98,8 @@ class StdvFlow(FlowInspection):
         headers, self._headers = self._headers, []
         self._count_points(headers)
         sequence_step = self._sequence_steps(headers)
-        is_late = (sequence_step < 0) & (sequence_step >= -_MOST_OVERTAKEN)
-        is_ahead = (sequence_step > 0) & (sequence_step <= _FARTHEST_LEAP)
+        is_late = (sequence_step < 0) & (sequence_step >= -_MAX_OVERTAKEN)
+        is_ahead = (sequence_step > 0) & (sequence_step <= _MAX_LEAP)
         self._breaks += int(((sequence_step != 0) & ~is_late & ~is_ahead).sum())
         self._missing.look(np.where(is_ahead | is_late, sequence_step - 1, 0), times)
 

@@ -28,7 +28,7 @@ from hilsim.read.analysis.scatter import Scatter
 
 _HOST_DOUBT_NS = 300_000_000
 _FIRST_MEASUREMENT, _FOOTER_SIZE, _NMEA_AT = 132, 32, 40
-_MOST_IDS = 4
+_MAX_IDS = 4
 _LONGEST_STEP_NS = 1_000_000_000
 
 
@@ -118,8 +118,8 @@ def _columns(lidar: OusterLidar) -> str:
 def _header(lidar: OusterLidar) -> str:
     if lidar.header == "NONE":
         return "none (LEGACY): packets state neither serial number nor initialisation id"
-    ids = ", ".join(map(str, lidar.init_ids[:_MOST_IDS])) + (" …" if len(lidar.init_ids) > _MOST_IDS else "")
-    alerts = ", ".join(f"0x{value:02x}" for value in lidar.alert_flags[:_MOST_IDS])
+    ids = ", ".join(map(str, lidar.init_ids[:_MAX_IDS])) + (" …" if len(lidar.init_ids) > _MAX_IDS else "")
+    alerts = ", ".join(f"0x{value:02x}" for value in lidar.alert_flags[:_MAX_IDS])
     return f"{lidar.header}, initialisation id {ids}, alert flags {alerts}"
 
 

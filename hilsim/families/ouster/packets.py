@@ -50,11 +50,11 @@ _STAMP, _ID, _STATUS, _ENCODER = (
 )
 _FRAME_ID = constant(HeaderField.FRAME_ID)
 _SLOW = constant(COLUMN_PPB)
-_MOST = 65_535.0
+_MAX_COUNT = 65_535.0
 _AMBIENT, _SIGNAL, _BYTE, _LIGHTS = 0, 1, 2, 3
 _DISC = math.cos(math.radians(0.27))
 """Cosine of half the angle that the sun's disc covers."""
-_LEAST_COSINE = 0.1
+_MIN_COSINE = 0.1
 _ACCELEROMETER_NS, _GYROSCOPE_NS = constant(213_920), constant(435_140)
 """Times from the packet to the readings of an inertial packet, by a public capture (firmware 2.0)."""
 _ACCELERATION_STEP_G, _RATE_STEP_DPS = 1.0 / 4096.0, 250.0 / 32768.0
@@ -161,7 +161,7 @@ def _ambient(own: Any, alarms: FalseAlarms, ahead: tuple[float, float, float]) -
     """Mean count of the sky in a direction, beyond that of darkness."""
     dx, dy, dz = ahead
     if own.near_ir_sun > 0.0 and dx * alarms.sun_x + dy * alarms.sun_y + dz * alarms.sun_z > _DISC:
-        return _MOST
+        return _MAX_COUNT
     return float(own.near_ir_sky) * min(1.0, 0.5 + max(0.0, dz + 0.5))
 
 
@@ -183,7 +183,7 @@ def _counts(mean: Doubles, noise: Doubles, factor: float) -> Doubles:
 @inlined_kernel
 def _limited(counts: Doubles, least: float) -> Doubles:
     """Counts as 16 bits hold them."""
-    return lesser_lanes(greater_lanes(counts, least), _MOST)
+    return lesser_lanes(greater_lanes(counts, least), _MAX_COUNT)
 
 
 @inlined_kernel
@@ -273,7 +273,7 @@ def sense_light(own: Any, plan: LidarPlan, world: World, workspace: Workspace) -
                 if triangle < 0:
                     light[_AMBIENT, lane] = own.near_ir_floor + _ambient(own, alarms, ahead)
                 else:
-                    white = min(1.0, axis_energy * sub_rays * axis_m * axis_m / max(cosine, _LEAST_COSINE))
+                    white = min(1.0, axis_energy * sub_rays * axis_m * axis_m / max(cosine, _MIN_COSINE))
                     if triangle != of_triangle or instance != of_instance or instance >= tile_count:  # beams beside each other mostly meet the same
                         of_instance, of_triangle = instance, triangle
                         upright = hit_normal(world, instance, triangle, times_ns[ray])
@@ -292,7 +292,7 @@ def sense_light(own: Any, plan: LidarPlan, world: World, workspace: Workspace) -
                 photons = _limited(_counts(mean, of_signal, 1.0), 1.0)
                 store_lanes(light, _SIGNAL, photons)
                 store_lanes(light, _BYTE, lesser_lanes(floor_lanes(photons / per_percent + 0.5), float(diffuse_max)))
-                returned, counted = bits_of(is_return), bits_of(is_return) & bits_of(photons < _MOST)
+                returned, counted = bits_of(is_return), bits_of(is_return) & bits_of(photons < _MAX_COUNT)
                 for channel in range(group, group + WIDTH):
                     bit = 1 << channel - group
                     signal[number, sequence, channel] = int(light[_SIGNAL, channel - group]) if returned & bit != 0 or number == 0 else 0

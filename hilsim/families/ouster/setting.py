@@ -17,7 +17,7 @@ ReturnOrder = Literal["STRONGEST_TO_WEAKEST", "NEAREST_TO_FARTHEST", "FARTHEST_T
 TURN_MDEG = 360_000
 COLUMN_PPB = -2560
 """Gain of device time over the sensor's true columns: a column of 97,656.25 ns takes 97,656 ns of device time, and likewise in all modes, exactly."""
-_MOST_ID = 1 << 24
+_MAX_ID = 1 << 24
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,8 +76,8 @@ class OusterSetting:
             _firmware_rule(self.firmware),
             (self.serial is None or 0 < self.serial < 10**12, f"serial must be 1 to 999999999999, got {self.serial}"),
             (
-                self.initialization_id is None or 0 < self.initialization_id < _MOST_ID,
-                f"initialization_id must be 1 to {_MOST_ID - 1}, got {self.initialization_id}",
+                self.initialization_id is None or 0 < self.initialization_id < _MAX_ID,
+                f"initialization_id must be 1 to {_MAX_ID - 1}, got {self.initialization_id}",
             ),
             (0 <= self.first_frame < 1 << 32, f"first_frame must be 0 to {(1 << 32) - 1}, got {self.first_frame}"),
         )

@@ -18,9 +18,9 @@ from hilsim.families.ouster.protocol.profiles import COLUMNS_PER_PACKET, HeaderK
 from hilsim.families.ouster.protocol.recognition import FORMS, Form
 from hilsim.read.analysis.conformance.findings import Place
 
-MOST_PACKETS = 256
+MAX_PACKETS = 256
 """Packets a turn of the largest mode."""
-_MOST_FRAMES = 3000
+_MAX_FRAMES = 3000
 """Frames that a gap may last; a larger step of the frame id is another start."""
 _FIRST = -(1 << 62)
 """Step of a packet without a former one."""
@@ -169,17 +169,17 @@ class PacketOrder:
         self._gaps: dict[tuple[int, int, int], tuple[int, Any]] = {}
         """Number of gaps by places in the turn and number of frames, and the place before the first of them."""
         self._late = 0
-        self.seen = np.zeros(MOST_PACKETS, np.int64)
+        self.seen = np.zeros(MAX_PACKETS, np.int64)
         """Number of packets by their place in the turn."""
 
     def look(self, heads: Heads, place: Callable[[int], Any]) -> Run:
         """Add consecutive packets; ``place`` gives the place of a row, and of row -1 that of the packet before."""
-        frame, packet = self._frames.look(heads.headers["frame_id"]), np.minimum(heads.packet, MOST_PACKETS - 1)
+        frame, packet = self._frames.look(heads.headers["frame_id"]), np.minimum(heads.packet, MAX_PACKETS - 1)
         frame_step = np.diff(frame, prepend=frame[0] if self._last_frame is None else self._last_frame)
         self._last_frame = int(frame[-1])
-        self.seen += np.bincount(packet, minlength=MOST_PACKETS)
-        is_break = (frame_step > _MOST_FRAMES) | (frame_step < -1)
-        position = frame * MOST_PACKETS + packet
+        self.seen += np.bincount(packet, minlength=MAX_PACKETS)
+        is_break = (frame_step > _MAX_FRAMES) | (frame_step < -1)
+        position = frame * MAX_PACKETS + packet
         step = np.zeros(frame.size, np.int64)
         for start, stop in pairwise([0, *np.flatnonzero(is_break).tolist(), frame.size]):
             self._follow(position[start:stop], step[start:stop], start, place, is_again=start > 0 or bool(is_break[0]))
@@ -200,7 +200,7 @@ class PacketOrder:
             step[0] = _FIRST
         for row in np.flatnonzero(step > 1).tolist():
             before, after = int(top[row]), int(position[row])
-            key = before % MOST_PACKETS, after % MOST_PACKETS, after // MOST_PACKETS - before // MOST_PACKETS
+            key = before % MAX_PACKETS, after % MAX_PACKETS, after // MAX_PACKETS - before // MAX_PACKETS
             count, first = self._gaps.get(key) or (0, place(start + row - 1))
             self._gaps[key] = count + 1, first
         self._late += int((step[1 if is_first else 0 :] < 0).sum())

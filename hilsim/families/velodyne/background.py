@@ -42,7 +42,7 @@ _GEOMETRIES = {model.name: model.geometry for model in MODELS}
 
 _BLOCKS = constant(BLOCKS)
 _RECORDS = constant(RECORDS_PER_BLOCK)
-_MOST_RETURNS = constant(BLOCKS * RECORDS_PER_BLOCK)
+_MAX_RETURNS = constant(BLOCKS * RECORDS_PER_BLOCK)
 _PACKET_SIZE = constant(DATA_PACKET_SIZE)
 # unsigned, because for a signed index Numba tests whether it counts from the end
 _HIGH, _REFLECTIVITY, _RECORD_SIZE, _BLOCK_SIZE = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(100)
@@ -108,7 +108,7 @@ def add_data_packets(
     for index in range(first, batch.start.size):
         if not is_chosen[index]:
             continue
-        if not has_room(table.spill, tally[USED], _MOST_RETURNS):
+        if not has_room(table.spill, tally[USED], _MAX_RETURNS):
             return index
         at = batch.start[index]
         if batch.data[at + 1205] != plan.product:

@@ -35,7 +35,7 @@ _SIZE = constant(DATA_PACKET_SIZE)
 _LAST_MODE, _DUAL_MODE, _CONFIDENCE_MODE = constant(ReturnMode.LAST), constant(ReturnMode.DUAL), constant(ReturnMode.DUAL_CONFIDENCE)
 _STRONGEST, _LAST, _STRONGEST_BESIDE_LAST = constant(EchoChoice.STRONGEST), constant(EchoChoice.LAST), constant(EchoChoice.STRONGEST_BESIDE_LAST)
 _LASERS = 128
-_MOST_DIFFUSE = 100
+_MAX_DIFFUSE = 100
 _SURVEYED_PACKETS = 200
 _PROFILES = {"HDL-32E": "hdl32e"}
 _OTHER_PROFILE = "vlp16"
@@ -159,7 +159,7 @@ def build_velodyne_unit(
     own = RecordedBlocks(firings, lasers, channel, height_m[channel], stamps_last_firing, np.pad(no_return, (0, _LASERS - no_return.size)))
     highest_m = float(np.abs(height_m).max())
     return build_recorded_unit(
-        own, response, beam, mount, noise_m, ratio=calibrated_ratios(), byte_offset=2, most_diffuse=_MOST_DIFFUSE, highest_m=highest_m
+        own, response, beam, mount, noise_m, ratio=calibrated_ratios(), byte_offset=2, most_diffuse=_MAX_DIFFUSE, highest_m=highest_m
     )
 
 

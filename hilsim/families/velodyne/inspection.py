@@ -41,12 +41,12 @@ from hilsim.units import TURN_CDEG
 
 _LOWER_BANK_FLAG = 0xDDFF
 _SECTOR_CDEG = 10
-_FEWEST_STEPS = 15
+_MIN_STEPS = 15
 _HOST_DOUBT_US = 300_000  # captures made from a robot's messages have one time for a whole scan (up to 0.2 s)
 _LONGEST_PAUSE_US = 250_000  # a narrow field of view at 300 rpm, with a margin
 _LONGEST_CYCLE_US = 20_000  # far longer than any packet's firings
-_MOST_OVERTAKEN = 16
-_MOST_MODES = 3  # an HDL-64E has other values in those bytes
+_MAX_OVERTAKEN = 16
+_MAX_MODES = 3  # an HDL-64E has other values in those bytes
 _WHOLE_TURN = ((0.0, 360.0),)
 _RMC_DATE = re.compile(rb"\$..RMC,(?:[^,]*,){8}(\d\d)(\d\d)(\d\d)")
 _TIME = re.compile(rb"\$..(?:RMC|GGA),(\d\d)(\d\d)(\d\d)")
@@ -73,7 +73,7 @@ class VelodyneData(FlowDetails):
     def title(self) -> str:
         """Model, return modes and rate."""
         model = self.model or f"Velodyne of unknown model (product byte 0x{self.products[0]:02x})"
-        if len(self.return_modes) > _MOST_MODES:
+        if len(self.return_modes) > _MAX_MODES:
             return model
         known = [ReturnMode.find(byte) for byte in self.return_modes]
         modes = " and ".join(mode.words if mode else f"unknown mode 0x{byte:02x}" for mode, byte in zip(known, self.return_modes, strict=True))
@@ -178,7 +178,7 @@ class VelodyneDataFlow(FlowInspection):
         away_us = np.abs(times.step_ns() // 1000 - step_us)
         is_by_host = away_us <= _HOST_DOUBT_US + 0.1 * np.abs(step_us)
         follows = knows & is_whole & ((cycles == 1) | ((cycles > 1) & is_by_host))
-        is_late = knows & is_whole & (cycles < 0) & (cycles >= -_MOST_OVERTAKEN)
+        is_late = knows & is_whole & (cycles < 0) & (cycles >= -_MAX_OVERTAKEN)
         pauses = knows & (step_us > cycle_us + STEP_TOLERANCE_US) & (step_us < _LONGEST_PAUSE_US)
         is_unseen = self._seen.is_unseen(former, run.azimuth[:, 0])
         is_planned = pauses & (azimuth.after_gap | (leaps & ~follows) | (is_unseen & self._seen.has_turned))
@@ -207,7 +207,7 @@ class VelodyneDataFlow(FlowInspection):
         if self._is_settled:
             return
         mostly_dual = bool(is_dual.mean() > 0.5)
-        self._is_settled = len(step_us) >= _FEWEST_STEPS
+        self._is_settled = len(step_us) >= _MIN_STEPS
         median_us = float(np.median(step_us)) if self._is_settled else None
         self._product = int(np.bincount(product).argmax())
         self._model = identify_model(self._product, median_us, is_dual=mostly_dual)

@@ -29,7 +29,7 @@ _PASSAGES_OF_A_TURN = 3
 """Number of passages of azimuth 0, by packets' first azimuths, between which two turns are complete."""
 _TOLD_MISSING = 0.02
 """Missing share of a turn that is reported: whole turns of five real captures and of hilsim lack at most 0.13 %, and one VLP-16 packet is 1 % or more."""
-_MOST_COLUMNS = 1800
+_MAX_COLUMNS = 1800
 _NEIGHBOUR_STEPS = 1.5
 _STRIP_INCHES = 1.4
 _STRIP_INCHES_A_LASER = 0.014
@@ -171,7 +171,7 @@ def nearest_firings(scan: Scan) -> npt.NDArray[np.int64]:
     The number of columns is that of firings in a turn, at most 1800, at any rate.
     """
     turn = round(360.0 / scan.step_deg)
-    columns = min(turn, _MOST_COLUMNS)
+    columns = min(turn, _MAX_COLUMNS)
     centre_deg = (np.arange(columns) + 0.5) * 360.0 / columns - 180.0
     chosen = np.full((scan.elevation_deg.size, columns), -1, dtype=np.int64)
     for channel in range(scan.elevation_deg.size):

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from hilsim.families.velodyne.specs import VelodyneSpec
 
 _PACKET_SIZE, _RECORDS, _BLOCKS = constant(DATA_PACKET_SIZE), constant(RECORDS_PER_BLOCK), constant(BLOCKS)
-_MOST_RETURNS = BLOCKS * RECORDS_PER_BLOCK
+_MAX_RETURNS = BLOCKS * RECORDS_PER_BLOCK
 
 
 def geometry_of_packets(packets: npt.NDArray[Any]) -> FiringGeometry:
@@ -102,7 +102,7 @@ def decode_velodyne(batch: DatagramArrays, geometry: FiringGeometry, chosen: npt
     start = batch.start if chosen is None else batch.start[chosen]
     size = batch.size if chosen is None else batch.size[chosen]
     require((bool((size == DATA_PACKET_SIZE).all()), f"Velodyne data packets must be {DATA_PACKET_SIZE} bytes each, got others among them"))
-    points = np.empty(start.size * _MOST_RETURNS, dtype=POINT_DTYPE)
+    points = np.empty(start.size * _MAX_RETURNS, dtype=POINT_DTYPE)
     return points[: decode_data_packets_into(build_point_plan(geometry), read_only(batch.data), start, points)]
 
 

@@ -25,7 +25,7 @@ CLOCK_DOUBT_RATIO = 3e-4
 
 _DEG_CDEG = 100
 _DEGREES = TURN_CDEG // _DEG_CDEG
-_FEWEST_TURNS = 2
+_MIN_TURNS = 2
 _NARROW_GAP = 1.5  # steps of a block
 _NARROW_GAP_CDEG = 20
 _SHORTEST_STRETCH = 32
@@ -98,7 +98,7 @@ class SeenTurn:
     @property
     def has_turned(self) -> bool:
         """Whether the head has passed each degree, so that those it has fired at are the field of view."""
-        return self._turns >= _FEWEST_TURNS
+        return self._turns >= _MIN_TURNS
 
     def note(self, azimuth: npt.NDArray[np.int64]) -> None:
         """Add the azimuths of consecutive packets, ``int64[n, m]``, 0.01 deg."""

@@ -11,7 +11,7 @@ from hilsim.sensor.unit.encoder import CLASSES, EncoderSpec, RateJitterSpec
 from hilsim.sensor.unit.spec import UnitSpec
 from hilsim.sensor.unit.spread import UnitSpread
 
-_MOST_OFFSET_RPM = 3.0
+_MAX_OFFSET_RPM = 3.0
 """Tolerance of the rotation rate by the VLP-16's manual, which ``EncoderSpec`` permits."""
 
 
@@ -32,7 +32,7 @@ def _encoder(entry: EncoderSpec, spread: UnitSpread, draws: UnitDraws) -> Encode
     shares = entry.class_shares[begin:] + entry.class_shares[:begin]
     curve = tuple(draws.wave(number, amplitude, spread.curve_ratio) for number, (amplitude, _) in enumerate(entry.curve))
     offset_rpm = entry.rate_offset_rpm + spread.rate_offset_ratio * entry.rate_rpm * draws.normal(0, Purpose.UNIT_HEAD)
-    return replace(entry, class_shares=shares, curve=curve, rate_offset_rpm=min(max(offset_rpm, -_MOST_OFFSET_RPM), _MOST_OFFSET_RPM))
+    return replace(entry, class_shares=shares, curve=curve, rate_offset_rpm=min(max(offset_rpm, -_MAX_OFFSET_RPM), _MAX_OFFSET_RPM))
 
 
 def _rate_jitter(spec: VelodyneSpec, setup: SensorSetup, spread: UnitSpread, draws: UnitDraws) -> RateJitterSpec:

@@ -31,7 +31,7 @@ _HEARTBEAT, _CONTROLS, _TIMESYNC = constant(HEARTBEAT.id), constant(HIL_ACTUATOR
 _LOG_DATA = constant(120)
 _NONE, _CHECKED = constant(FrameState.NONE), constant(FrameState.CHECKED)
 _DONE, _GONE = constant(Outcome.DONE), constant(Outcome.GONE)
-_MOST_READS = 8
+_MAX_READS = 8
 """Maximum number of reads per turn, so that a flooded link cannot delay the physics."""
 _INVALID_AUTOPILOT = constant(8)
 _ZERO, _HIL = constant(0), constant(HIL_FLAG)
@@ -54,7 +54,7 @@ def on_disconnect(flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers)
 def receive_frames(context: LoopContext, flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers, descriptor: int, now_ns: int) -> None:
     """Read available bytes; if the link has ended, disconnect."""
     frames = 0
-    for _ in range(_MOST_READS):
+    for _ in range(_MAX_READS):
         before = pending(buffers.stream)
         outcome = receive(buffers.stream, descriptor, context.line.is_stream)
         if outcome == _GONE:

@@ -36,7 +36,7 @@ LOST_NS = 500_000_000
 """Silence of the motor commands after which a returning controller may be another one: longer than stalls of a host, shorter than PX4's start."""
 REBOOT_US = 1_000_000
 """A controller whose clock jumps back by more than this was restarted."""
-MOST_CONTROLS = 16
+MAX_CONTROLS = 16
 
 
 class SessionState(IntEnum):
@@ -89,7 +89,7 @@ class Session(NamedTuple):
 
     Attributes:
         word: ``int64[n]``, columns by ``SessionWord``.
-        control: ``float64[MOST_CONTROLS]``, commands to the motors: 0 to 1, 0 unless armed.
+        control: ``float64[MAX_CONTROLS]``, commands to the motors: 0 to 1, 0 unless armed.
     """
 
     word: npt.NDArray[np.int64]
@@ -150,7 +150,7 @@ _IS_LOST, _WAS_ARMED = constant(SessionWord.IS_LOST), constant(SessionWord.WAS_A
 
 def allocate_session() -> Session:
     """Allocate a session in state UNPLUGGED."""
-    return Session(shared_words(SessionWord), np.zeros(MOST_CONTROLS))
+    return Session(shared_words(SessionWord), np.zeros(MAX_CONTROLS))
 
 
 @kernel
@@ -249,7 +249,7 @@ def actuators_came(session: Session, controls: npt.NDArray[np.float32], mode: in
         word[_WAS_ARMED] = 1 if mode & ARMED_FLAG else 0
     is_armed = word[_STATE] == _FLYING and (mode & ARMED_FLAG) != 0
     word[_ARMED] = 1 if is_armed else 0
-    for motor in range(MOST_CONTROLS):
+    for motor in range(MAX_CONTROLS):
         value = np.float64(controls[motor])
         session.control[motor] = min(value, 1.0) if is_armed and value > 0.0 else 0.0  # NaN becomes 0 as well
     if is_reboot:

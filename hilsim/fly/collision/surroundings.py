@@ -13,7 +13,7 @@ import numpy.typing as npt
 from hilsim.compilation.jit import by_reference, kernel, stage_kernel
 from hilsim.fly.collision.nearest import nearest_on_triangle, tile_triangle
 from hilsim.vehicle.contact import PLANE_SIZE, TOUCH_M
-from hilsim.vehicle.multirotor import MOST_OBSTACLES, Multirotor, MultirotorState, is_damaged, point_in_world, position_of, velocity_of
+from hilsim.vehicle.multirotor import MAX_OBSTACLES, Multirotor, MultirotorState, is_damaged, point_in_world, position_of, velocity_of
 from hilsim.world.geometry.frames import Vector
 from hilsim.world.geometry.live_keys import UNSEEN_M
 from hilsim.world.geometry.rotations import conjugate, rotate
@@ -53,8 +53,8 @@ class Surroundings(NamedTuple):
 
     Attributes:
         ground: ``float64[p, PLANE_SIZE]``, see ``vehicle.contact``.
-        obstacles: ``float64[MOST_OBSTACLES, PLANE_SIZE]``, nearest first.
-        found_m: ``float64[MOST_OBSTACLES, 3]``, point of each obstacle in the last search; NaN for none. The next search casts a ray there again.
+        obstacles: ``float64[MAX_OBSTACLES, PLANE_SIZE]``, nearest first.
+        found_m: ``float64[MAX_OBSTACLES, 3]``, point of each obstacle in the last search; NaN for none. The next search casts a ray there again.
         height_m: ``float64[1]``, height of the centre of mass above the ground; ``inf`` without ground.
         origin_m: ``float64[n, 3]``, origins of the rays.
         direction: ``float32[n, 3]``, directions of the rays.
@@ -88,14 +88,14 @@ def _feelers() -> npt.NDArray[np.float32]:
 def build_surroundings(multirotor: Multirotor) -> Surroundings:
     """Allocate surroundings without any surface."""
     points, feelers = multirotor.point.shape[0], _feelers()
-    rays = points + 1 + len(feelers) + 1 + MOST_OBSTACLES + 1
+    rays = points + 1 + len(feelers) + 1 + MAX_OBSTACLES + 1
     direction = np.zeros((rays, 3), np.float32)
     direction[:, 2] = -1.0
     direction[points + 1 : points + 1 + len(feelers)] = feelers
     around = Surroundings(
         ground=np.zeros((points, PLANE_SIZE)),
-        obstacles=np.zeros((MOST_OBSTACLES, PLANE_SIZE)),
-        found_m=np.full((MOST_OBSTACLES, 3), np.nan),
+        obstacles=np.zeros((MAX_OBSTACLES, PLANE_SIZE)),
+        found_m=np.full((MAX_OBSTACLES, 3), np.nan),
         height_m=np.full(1, np.inf),
         origin_m=np.zeros((rays, 3)),
         direction=direction,
@@ -345,11 +345,11 @@ def _aim_ray(around: Surroundings, ray: int, towards: Vector) -> None:
 @kernel
 def _aim(around: Surroundings, centre_m: Vector, velocity_mps: Vector) -> None:
     """Point the rays before the probe along the velocity and at the obstacles of the last search, so that thin objects are not lost between the fixed directions."""
-    first = around.range_m.size - 2 - MOST_OBSTACLES
+    first = around.range_m.size - 2 - MAX_OBSTACLES
     vx, vy, vz = velocity_mps
     if vx * vx + vy * vy + vz * vz > _HEADING_MPS * _HEADING_MPS:
         _aim_ray(around, first, velocity_mps)
-    for row in range(MOST_OBSTACLES):
+    for row in range(MAX_OBSTACLES):
         towards = (around.found_m[row, 0] - centre_m[0], around.found_m[row, 1] - centre_m[1], around.found_m[row, 2] - centre_m[2])
         if abs(towards[0]) + abs(towards[1]) + abs(towards[2]) > TOUCH_M:  # false for no obstacle
             _aim_ray(around, first + 1 + row, towards)
@@ -364,7 +364,7 @@ def _keep_nearest(world: World, around: Surroundings, down: int, instances: int)
         for ray in range(down, last):
             if around.triangle[ray] >= 0 and around.instance[ray] < instances and (best < 0 or around.range_m[ray] < around.range_m[best]):
                 best = ray
-        if best < 0 or count == MOST_OBSTACLES:
+        if best < 0 or count == MAX_OBSTACLES:
             break
         point_m = _put_obstacle(world, around, count, best)
         around.triangle[best] = -1
@@ -374,6 +374,6 @@ def _keep_nearest(world: World, around: Surroundings, down: int, instances: int)
             for axis in range(3):
                 around.found_m[count, axis] = hit_m[axis]
             count += 1
-    for row in range(count, MOST_OBSTACLES):
+    for row in range(count, MAX_OBSTACLES):
         _forget(around.obstacles, row)
         around.found_m[row] = math.nan

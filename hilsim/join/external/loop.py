@@ -19,7 +19,7 @@ EARLIEST_NS = 100_000_000
 """Longest time before which a pose may arrive, beyond the delay: keys farther ahead would push those in use out of the rings."""
 LONGEST_WAIT_NS = 5_000_000
 _WINDOW = 64
-_FARTHEST = 1 << 16
+_MAX_STEP = 1 << 16
 """Distance of a sequence number from the one before at which counting begins anew: minutes of lost datagrams, or a number that is none of the sender's."""
 DECLARATIONS = 16
 """Messages of objects that wait to be handled."""
@@ -146,14 +146,14 @@ def _is_stranger(receiver: Receiver, sender: int, now_ns: int) -> bool:
 def _note_sequence(receiver: Receiver, sequence: int) -> None:
     """Count datagrams that come after a later one, and those that have not come when the 64th after them does.
 
-    One that is farther than ``_FARTHEST`` from the last one is counted as reordered, and counting begins anew with it.
+    One that is farther than ``_MAX_STEP`` from the last one is counted as reordered, and counting begins anew with it.
     """
     words = receiver.words
     step = (sequence - words[_SEQUENCE]) & 0xFFFFFFFF
     if words[_SEQUENCE] < 0:
         words[_SEEN] = -1
         step = 1
-    elif min(step, -step & 0xFFFFFFFF) > _FARTHEST:
+    elif min(step, -step & 0xFFFFFFFF) > _MAX_STEP:
         receiver.counts[_REORDERED] += 1
         words[_SEEN] = -1
         step = 1

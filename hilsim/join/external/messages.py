@@ -60,9 +60,9 @@ from hilsim.limits import COORDINATE_M
 MAGIC = int.from_bytes(b"HSXP", "little")
 VERSION = 1
 HEADER_SIZE, RECORD_SIZE = 32, 96
-MOST_RECORDS = 682
+MAX_RECORDS = 682
 """A UDP datagram has at most 65,507 bytes."""
-DATAGRAM_SIZE = HEADER_SIZE + MOST_RECORDS * RECORD_SIZE
+DATAGRAM_SIZE = HEADER_SIZE + MAX_RECORDS * RECORD_SIZE
 PLATFORM_ID = 0
 HAS_VELOCITY, HAS_RATES, IS_HIDDEN = 1, 2, 4
 UNIT_TOLERANCE = 1e-3
@@ -150,15 +150,15 @@ FAULT_RULES = {
     Fault.MAGIC: 'magic must be "HSXP"',
     Fault.VERSION: f"version must be {VERSION}",
     Fault.KIND: "kind must be 1 to 6",
-    Fault.COUNT: f"count must be 1 to {MOST_RECORDS} for poses, objects and remove, and 0 for step, done and bye",
+    Fault.COUNT: f"count must be 1 to {MAX_RECORDS} for poses, objects and remove, and 0 for step, done and bye",
     Fault.LENGTH: "size must be 32 bytes and 96 for each record",
     Fault.TIME: f"time_ns must be 0 to {1 << 62}",
     Fault.NOT_FINITE: "position, orientation, and velocity and rates where they are given, must be finite",
     Fault.TOO_FAR: f"position must be at most {COORDINATE_M.text} from the origin on each axis",
     Fault.NOT_UNIT: f"orientation must be a unit quaternion (w, x, y, z) within {UNIT_TOLERANCE}",
 }
-_MOST_TIME_NS = 1 << 62
-_MOST_M = float(COORDINATE_M.bound)
+_MAX_TIME_NS = 1 << 62
+_MAX_M = float(COORDINATE_M.bound)
 _KINDS = len(MessageKind)
 _REMOVE = int(MessageKind.REMOVE)
 _SHORT, _MAGIC, _VERSION, _KIND, _COUNT, _LENGTH, _TIME = (
@@ -206,11 +206,11 @@ def header_fault(header: npt.NDArray[Any], size: int) -> int:  # noqa: PLR0911 -
     kind, count = np.int64(head["kind"]), np.int64(head["count"])
     if kind < 1 or kind > _KINDS:
         return _KIND
-    if (kind <= _REMOVE) != (count > 0) or count > MOST_RECORDS:
+    if (kind <= _REMOVE) != (count > 0) or count > MAX_RECORDS:
         return _COUNT
     if size != HEADER_SIZE + count * RECORD_SIZE:
         return _LENGTH
-    if head["time_ns"] < 0 or head["time_ns"] > _MOST_TIME_NS:
+    if head["time_ns"] < 0 or head["time_ns"] > _MAX_TIME_NS:
         return _TIME
     return 0
 
@@ -238,7 +238,7 @@ def read_pose(poses: npt.NDArray[Any], row: int, state: npt.NDArray[np.float64])
         if not np.isfinite(state[column]):
             return _NOT_FINITE
     for axis in range(3):
-        if abs(state[axis]) > _MOST_M:
+        if abs(state[axis]) > _MAX_M:
             return _TOO_FAR
     length = np.sqrt(squares)
     if not abs(length - 1.0) <= UNIT_TOLERANCE:

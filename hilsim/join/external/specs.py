@@ -12,7 +12,7 @@ from hilsim.transmit.hosts import is_ipv4
 from hilsim.world.scene.object_specs import MeshSpec, ObjectSpec, Rule
 from hilsim.world.scene.shape_specs import BoxSpec, CapsuleSpec, ConeSpec, CylinderSpec, EllipsoidSpec, PlaneSpec, SphereSpec
 
-_MOST_PATH_BYTES = 100
+_MAX_PATH_BYTES = 100
 _LONGEST_MS = 10_000.0
 _FASTEST_MPS = 10_000.0
 
@@ -116,7 +116,7 @@ class ExternalSpec:
     def _has_address(self) -> bool:
         kind, _, place = self.listen.partition(":")
         if kind == "unix":
-            return 0 < len(place.encode()) <= _MOST_PATH_BYTES
+            return 0 < len(place.encode()) <= _MAX_PATH_BYTES
         host, _, port = place.rpartition(":")
         return kind == "udp" and is_ipv4(host) and port.isascii() and port.isdigit() and int(port) <= 65_535
 

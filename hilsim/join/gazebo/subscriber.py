@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _LARGEST = 65_536
 _ASK_S = 1.0
 _PARTS = 4  # topic, publisher's address, content, message type
-_MOST_PUBLISHERS = 16
+_MAX_PUBLISHERS = 16
 
 
 class Subscriber:
@@ -116,6 +116,6 @@ class Subscriber:
             is_ours = (
                 heard is not None and heard.kind == DiscoveryType.ADVERTISE and heard.topic == self._topic and self._is_of_type(heard.message_type)
             )
-            if heard is not None and is_ours and heard.address not in self._known and len(self._known) < _MOST_PUBLISHERS:
+            if heard is not None and is_ours and heard.address not in self._known and len(self._known) < _MAX_PUBLISHERS:
                 messages.connect(heard.address)
                 self._known.add(heard.address)

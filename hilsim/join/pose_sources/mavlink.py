@@ -21,7 +21,7 @@ from hilsim.world.geometry.rotations import conjugate, multiply, ned_from_frd, n
 
 _LARGEST_DATAGRAM = 65_536
 _NS_PER_MS, _NS_PER_US = 1_000_000, 1_000
-_FARTHEST_NS = 500_000_000
+_MAX_NS = 500_000_000
 """Longest time for which attitude or position is carried on: an autopilot that streams neither faster than 2 Hz is not followed."""
 _LOCAL_NED, _BODY_NED, _BODY_FRD = 1, 8, 12
 _DOWNWARD, _UPWARD = (_LOCAL_NED, 20), (4, 21)
@@ -97,7 +97,7 @@ class MavlinkPoses:
     def _joined(self) -> Snapshot | None:
         """Attitude and position at the time of the newer one; None: one has not come, or long ago."""
         attitude, position = self._attitude, self._position
-        if attitude is None or position is None or abs(attitude.time_ns - position.time_ns) > _FARTHEST_NS:
+        if attitude is None or position is None or abs(attitude.time_ns - position.time_ns) > _MAX_NS:
             return None
         time_ns = max(attitude.time_ns, position.time_ns)
         passed_s = (time_ns - position.time_ns) * 1e-9

@@ -16,7 +16,7 @@ from hilsim.protocols.osi import MessageType
 _LARGEST_DATAGRAM = 65_536
 _LENGTH_BYTES = 4
 _PART, _LARGEST_PART = struct.Struct("<iI"), 8192
-_MOST_PARTS = OSI_MESSAGE_BYTES.bound // _LARGEST_PART
+_MAX_PARTS = OSI_MESSAGE_BYTES.bound // _LARGEST_PART
 
 
 class Parts:
@@ -58,7 +58,7 @@ def _part(content: bytes) -> tuple[int, bytes] | None:
         return None
     counter, size = _PART.unpack_from(content)
     is_size = size == len(content) - _PART.size or (size <= _LARGEST_PART and len(content) == _PART.size + _LARGEST_PART)
-    return (counter, content[_PART.size : _PART.size + size]) if is_size and 1 <= abs(counter) <= _MOST_PARTS else None
+    return (counter, content[_PART.size : _PART.size + size]) if is_size and 1 <= abs(counter) <= _MAX_PARTS else None
 
 
 def datagrams(listening: socket.socket, kind: MessageType) -> Iterator[OsiMessage]:

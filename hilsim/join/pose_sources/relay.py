@@ -15,7 +15,7 @@ from hilsim.join.external.messages import (
     HAS_VELOCITY,
     HEADER_DTYPE,
     HEADER_SIZE,
-    MOST_RECORDS,
+    MAX_RECORDS,
     OBJECT_DTYPE,
     PLATFORM_ID,
     POSE_DTYPE,
@@ -86,9 +86,9 @@ class Relay:
         return encode(MessageKind.STEP, None, time_ns=snapshot.time_ns - self.zero_ns, sender=self.sender, sequence=self._sequence)
 
     def _encoded(self, kind: MessageKind, records: npt.NDArray[Any], time_ns: int) -> Iterator[bytes]:
-        for begin in range(0, len(records), MOST_RECORDS):
+        for begin in range(0, len(records), MAX_RECORDS):
             self._sequence += 1
-            yield encode(kind, records[begin : begin + MOST_RECORDS], time_ns=time_ns, sender=self.sender, sequence=self._sequence)
+            yield encode(kind, records[begin : begin + MAX_RECORDS], time_ns=time_ns, sender=self.sender, sequence=self._sequence)
 
     def _id(self, thing: TrackedObject) -> int:
         """Id of an object in messages: that of the rig, its own, or a new one where its own is too large or another object's."""

@@ -12,7 +12,7 @@ from hilsim.world.geometry.poses import UNIT_TOLERANCE, Pose
 from hilsim.world.geometry.rotations import normalise, rotate
 
 STILL: Vector = (0.0, 0.0, 0.0)
-_FARTHEST_M = COORDINATE_M.bound
+_MAX_M = COORDINATE_M.bound
 _IDS = 1 << 64
 
 
@@ -63,7 +63,7 @@ class Motion:
         x, y, z = self.position_m
         (vx, vy, vz), (p, q, r) = self.velocity_mps or STILL, self.rates_radps or STILL
         is_finite = math.isfinite(vx + vy + vz + p + q + r)
-        if is_finite and max(abs(x), abs(y), abs(z)) <= _FARTHEST_M and abs(length - 1.0) <= UNIT_TOLERANCE:
+        if is_finite and max(abs(x), abs(y), abs(z)) <= _MAX_M and abs(length - 1.0) <= UNIT_TOLERANCE:
             return  # most are sound, and the texts below take longer than the rules
         numbers = (*self.position_m, *(self.velocity_mps or STILL), *(self.rates_radps or STILL))
         require(
@@ -120,7 +120,7 @@ class TrackedObject:
 
     def __post_init__(self) -> None:
         size = self.size_m if self.size_m is not None else (1.0,)
-        if 0 <= self.id < _IDS and min(size) >= SIZE_M.bound and max(size) <= _FARTHEST_M and math.isfinite(sum(size)):
+        if 0 <= self.id < _IDS and min(size) >= SIZE_M.bound and max(size) <= _MAX_M and math.isfinite(sum(size)):
             return
         require(
             (0 <= self.id < _IDS, f"id must be 0 to 2^64 - 1, got {self.id}"),

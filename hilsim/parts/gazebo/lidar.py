@@ -27,7 +27,7 @@ STEP_MS = 1
 """Period of a lidar without a rate, in a world that sets no other step."""
 _PAST_M = 1e-4
 """Distance behind a solid's wall at which a ray that started inside continues."""
-_MOST_SOLIDS = 64
+_MAX_SOLIDS = 64
 _STREAM = 0x6761_7A65
 """Random stream, different from those of all other parts of a rig."""
 
@@ -139,7 +139,7 @@ class GazeboLidar:
         gone_m = np.zeros(rays)
         met_m = np.full(rays, np.inf)
         left = np.arange(rays)
-        for _ in range(_MOST_SOLIDS):
+        for _ in range(_MAX_SOLIDS):
             origin_m = view.origin_m[left] + view.direction[left] * gone_m[left, np.newaxis]
             range_m, thing = self._cast(origin_m, view.direction[left], time_ns, reach_m)
             met_m[left] = gone_m[left] + range_m

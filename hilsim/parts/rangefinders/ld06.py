@@ -59,7 +59,7 @@ if LD06_PACKET_DTYPE.itemsize != LD06_PACKET_SIZE:
 
 _POLYNOMIAL = 0x4D
 
-LEAST_CONFIDENCE, MOST_CONFIDENCE = 20, 230
+MIN_CONFIDENCE, MAX_CONFIDENCE = 20, 230
 
 _NS_PER_9_POINTS = 2_000_000  # 4500 points a second are 9 in 2 ms
 _POINTS_PER_CDEG_OF_1_DPS = 45  # point n is at n * speed / 45 hundredths of a degree
@@ -132,7 +132,7 @@ class Ld06:
         measured_m = measured_ranges(spec, range_m, first * LD06_POINTS, seed=self._seed, stream=self._stream)
         seen = np.isfinite(measured_m)
         distance = np.rint(np.where(seen, measured_m, 0.0) * 1000.0).astype(np.int64)
-        confidence = echo_strength(measured_m, at_limit=LEAST_CONFIDENCE, limit_m=spec.range_max_m, ceiling=MOST_CONFIDENCE)
+        confidence = echo_strength(measured_m, at_limit=MIN_CONFIDENCE, limit_m=spec.range_max_m, ceiling=MAX_CONFIDENCE)
         due_ns = time_ns[LD06_POINTS - 1 :: LD06_POINTS]
         payload = encode_ld06(
             spec.speed_dps,

@@ -53,8 +53,8 @@ TfminiModel = Literal["tfmini", "tfmini_plus", "tfmini_s"]
 _FRAME_BITS = 10 * TFMINI_FRAME_SIZE
 _SHORT_MODE, _LONG_MODE, _MODE_SWITCH_M = 2, 7, 2.0
 _WEAK_DISTANCE: dict[TfminiModel, int] = {"tfmini": 65535, "tfmini_plus": 0, "tfmini_s": 65535}
-_LEAST_STRENGTH: dict[TfminiModel, int] = {"tfmini": 20, "tfmini_plus": 100, "tfmini_s": 100}
-_MOST_STRENGTH: dict[TfminiModel, int] = {"tfmini": 3000, "tfmini_plus": 65534, "tfmini_s": 65534}
+_MIN_STRENGTH: dict[TfminiModel, int] = {"tfmini": 20, "tfmini_plus": 100, "tfmini_s": 100}
+_MAX_STRENGTH: dict[TfminiModel, int] = {"tfmini": 3000, "tfmini_plus": 65534, "tfmini_s": 65534}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,8 +128,8 @@ class Tfmini:
 
     def _encode(self, measured_m: npt.NDArray[np.float64]) -> npt.NDArray[np.uint8]:
         spec = self._spec
-        least = _LEAST_STRENGTH[spec.model]
-        strength = echo_strength(measured_m, at_limit=least, limit_m=spec.range_max_m, ceiling=_MOST_STRENGTH[spec.model])
+        least = _MIN_STRENGTH[spec.model]
+        strength = echo_strength(measured_m, at_limit=least, limit_m=spec.range_max_m, ceiling=_MAX_STRENGTH[spec.model])
         weak = strength < least
         distance = np.where(weak, _WEAK_DISTANCE[spec.model], np.rint(np.where(weak, 0.0, measured_m) * 100.0)).astype(np.int64)
         if spec.model == "tfmini":

@@ -16,7 +16,7 @@ from hilsim.errors import ConfigError, require
 from hilsim.parts.rovers.limits import ROVER_SCAN_POINTS
 from hilsim.parts.rovers.protocol import COMMAND_PORT
 from hilsim.parts.rovers.reading import RoverReading
-from hilsim.parts.rovers.specs import MOST_ROVERS, RoverSpec
+from hilsim.parts.rovers.specs import MAX_ROVERS, RoverSpec
 from hilsim.telemetry.metrics import Losses
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class RoverKind(PartKind[RoverSpec]):
         rovers: Sequence[RoverSpec] = rig.part("rover")
         repeated = sorted(number for number, count in Counter(rover.number for rover in rovers).items() if count > 1)
         yield not repeated, f"number of rovers must differ, got {', '.join(map(str, repeated))} more than once"
-        yield len(rovers) <= MOST_ROVERS, f"rover must have at most {MOST_ROVERS} entries, got {len(rovers)}"
+        yield len(rovers) <= MAX_ROVERS, f"rover must have at most {MAX_ROVERS} entries, got {len(rovers)}"
         is_followed = rig.external is not None and rig.external.time != "replay"
         yield (
             not is_followed or not any(map(self.sees, rovers)),

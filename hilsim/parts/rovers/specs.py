@@ -10,7 +10,7 @@ from hilsim.sensor.setup import SensorSetup
 from hilsim.transmit.hosts import is_host, is_ipv4
 from hilsim.world.geometry.frames import Vector
 
-MOST_ROVERS = 256
+MAX_ROVERS = 256
 LARGEST_NUMBER = 54_535
 """Largest number of a rover: telemetry is sent to port 11000 + number."""
 

@@ -18,21 +18,21 @@ from hilsim.errors import require
 from hilsim.world.geometry.frames import Vector
 from hilsim.world.geometry.poses import Pose, extrinsics
 
-_MOST_POINTS = 50_000
+_MAX_POINTS = 50_000
 _SCORED_POINTS = 4096
 _TRIPLES = 2048
 _BLOCK = 128
 _TRIES = 4
 """Planes that are refined and judged, the best first."""
 _ROUNDS = 20
-_FEWEST_BELOW = 200
+_MIN_BELOW = 200
 _STEEPEST_DEG = 30.0
 _LEVEL = math.cos(math.radians(_STEEPEST_DEG))
 _LOWEST_M = 0.1
-_LEAST_RATIO = 0.03
-_LEAST_COLUMN_RATIO = 0.4
+_MIN_RATIO = 0.03
+_MIN_COLUMN_RATIO = 0.4
 """Share of the points in a floor among all points in it and over it. Cuts through walls have 0.05 to 0.3."""
-_LEAST_FREE_RATIO = 0.8
+_MIN_FREE_RATIO = 0.8
 """Share of the floor's points that are in columns with that share, which suffices too, as in a narrow room with high walls."""
 _LARGEST_RMS_M = 0.06
 _NARROWEST_M, _WIDEST_M, _WIDTH_RATIO = 0.02, 0.1, 0.1
@@ -111,11 +111,11 @@ def fit_ground(points_m: Points, *, seed: int = 0) -> Ground | Reason:
     """
     require((points_m.ndim == 2 and points_m.shape[1] == 3, f"points_m must be n x 3, got shape {points_m.shape}"))
     random = np.random.Generator(np.random.Philox(seed))
-    points = points_m if len(points_m) <= _MOST_POINTS else points_m[random.integers(len(points_m), size=_MOST_POINTS)]
+    points = points_m if len(points_m) <= _MAX_POINTS else points_m[random.integers(len(points_m), size=_MAX_POINTS)]
     points = points[np.isfinite(points).all(axis=1) & (points != 0.0).any(axis=1)]
     below = points[points[:, 2] < 0.0]
-    if len(below) < _FEWEST_BELOW:
-        return Reason(reason=f"at least {_FEWEST_BELOW} points must be below the sensor, got {len(below)}")
+    if len(below) < _MIN_BELOW:
+        return Reason(reason=f"at least {_MIN_BELOW} points must be below the sensor, got {len(below)}")
     found = _candidates(points, below, random)
     first: Reason | None = None
     for plane in found:
@@ -202,13 +202,13 @@ def _judged(points: Points, plane: npt.NDArray[np.float64]) -> Ground | Reason:
     found = _refined(points, plane)
     x, y, z = (float(part) for part in found.normal)
     ratio = float(found.is_inlier.mean())
-    if ratio < _LEAST_RATIO:
-        return Reason(reason=f"the plane must hold {_LEAST_RATIO:.0%} of the points, got {ratio:.1%}")
+    if ratio < _MIN_RATIO:
+        return Reason(reason=f"the plane must hold {_MIN_RATIO:.0%} of the points, got {ratio:.1%}")
     if found.rms_m > _LARGEST_RMS_M:
         return Reason(reason=f"the plane's points must be within {1e3 * _LARGEST_RMS_M:.0f} mm (rms), got {1e3 * found.rms_m:.0f} mm")
     columns, free = _column_ratios(points, found)
-    if columns < _LEAST_COLUMN_RATIO and free < _LEAST_FREE_RATIO:
-        return Reason(reason=f"of the points over and in the plane {_LEAST_COLUMN_RATIO:.0%} must be in it, got {columns:.0%} (walls, not a floor)")
+    if columns < _MIN_COLUMN_RATIO and free < _MIN_FREE_RATIO:
+        return Reason(reason=f"of the points over and in the plane {_MIN_COLUMN_RATIO:.0%} must be in it, got {columns:.0%} (walls, not a floor)")
     return Ground(
         normal=(x, y, z),
         height_m=found.height_m,
@@ -229,5 +229,5 @@ def _column_ratios(points: Points, found: _Refined) -> tuple[float, float]:
     key = cell[:, 0] * (1 << 32) + cell[:, 1]
     _, column = np.unique(key, return_inverse=True)
     inliers, every = np.bincount(column, weights=found.is_inlier), np.bincount(column)
-    is_free = inliers >= _LEAST_COLUMN_RATIO * every
+    is_free = inliers >= _MIN_COLUMN_RATIO * every
     return float(inliers.sum() / every[inliers > 0].sum()), float(inliers[is_free].sum() / inliers.sum())

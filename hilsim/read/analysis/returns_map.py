@@ -22,10 +22,10 @@ BLOCK_CELLS = 16
 _CELLS = BLOCK_CELLS**3
 _CELL_BYTES = 16  # a count and three coordinates
 _AXIS_BITS = 21
-_MOST_BLOCK = 1 << (_AXIS_BITS - 1)  # blocks from the first one along an axis: 1000 km with cells of 6 cm
-_FARTHEST_M = COORDINATE_M.bound
+_MAX_BLOCK = 1 << (_AXIS_BITS - 1)  # blocks from the first one along an axis: 1000 km with cells of 6 cm
+_MAX_M = COORDINATE_M.bound
 _SPREAD = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio: spreads neighbouring keys over the table
-_SIDE, _CELL_COUNT, _FARTHEST, _BITS = constant(BLOCK_CELLS), constant(_CELLS), constant(_MOST_BLOCK), constant(_AXIS_BITS)
+_SIDE, _CELL_COUNT, _MAX_CELL, _BITS = constant(BLOCK_CELLS), constant(_CELLS), constant(_MAX_BLOCK), constant(_AXIS_BITS)
 _BLOCKS, _LEFT_OUT, _FIRST, _TOO_FAR = constant(0), constant(1), constant(2), constant(5)
 
 
@@ -103,15 +103,15 @@ def _add(grid: Grid, points_m: npt.NDArray[np.float64], touched: npt.NDArray[np.
     known, number = -1, -1
     for row in range(points_m.shape[0]):
         x, y, z = points_m[row, 0] / grid.cell_m, points_m[row, 1] / grid.cell_m, points_m[row, 2] / grid.cell_m
-        if not (abs(points_m[row, 0]) <= _FARTHEST_M and abs(points_m[row, 1]) <= _FARTHEST_M and abs(points_m[row, 2]) <= _FARTHEST_M):
+        if not (abs(points_m[row, 0]) <= _MAX_M and abs(points_m[row, 1]) <= _MAX_M and abs(points_m[row, 2]) <= _MAX_M):
             grid.words[_TOO_FAR] += 1
             continue
         i, j, k = math.floor(x), math.floor(y), math.floor(z)
         bi, bj, bk = i // _SIDE, j // _SIDE, k // _SIDE
         if grid.words[_BLOCKS] == 0:
             grid.words[_FIRST], grid.words[_FIRST + 1], grid.words[_FIRST + 2] = bi, bj, bk
-        ai, aj, ak = bi - grid.words[_FIRST] + _FARTHEST, bj - grid.words[_FIRST + 1] + _FARTHEST, bk - grid.words[_FIRST + 2] + _FARTHEST
-        if not (0 <= ai < 2 * _FARTHEST and 0 <= aj < 2 * _FARTHEST and 0 <= ak < 2 * _FARTHEST):
+        ai, aj, ak = bi - grid.words[_FIRST] + _MAX_CELL, bj - grid.words[_FIRST + 1] + _MAX_CELL, bk - grid.words[_FIRST + 2] + _MAX_CELL
+        if not (0 <= ai < 2 * _MAX_CELL and 0 <= aj < 2 * _MAX_CELL and 0 <= ak < 2 * _MAX_CELL):
             grid.words[_TOO_FAR] += 1
             continue
         key = ((ai << _BITS | aj) << _BITS) | ak
@@ -231,4 +231,4 @@ class ReturnsMap:
         """Places of blocks from the first one along each axis, ``int64[n, 3]``."""
         place = self._grid.place[block]
         mask = (1 << _AXIS_BITS) - 1
-        return np.asarray(np.stack([place >> shift & mask for shift in (2 * _AXIS_BITS, _AXIS_BITS, 0)], axis=1) - _MOST_BLOCK)
+        return np.asarray(np.stack([place >> shift & mask for shift in (2 * _AXIS_BITS, _AXIS_BITS, 0)], axis=1) - _MAX_BLOCK)

@@ -10,12 +10,12 @@ from hilsim.read.background.partial import PartialMap
 from hilsim.read.background.surface import NEAR_MM, NEAR_SHARE, SurfaceRule, form_map, surfaces
 from hilsim.read.background.table import BEST, BINS, COUNT, INTENSITY_BITS, KEY, SUM, bin_starts
 
-FEWEST_CELLS = 200
+MIN_CELLS = 200
 """Minimum number of single-surface cells for computing a bias."""
-MOST_BIAS_MM = 5.0
-LEAST_COVERAGE = 0.95
-LEAST_AGREEMENT = 0.8
-_FEWEST_HITS = 3
+MAX_BIAS_MM = 5.0
+MIN_COVERAGE = 0.95
+MIN_AGREEMENT = 0.8
+_MIN_HITS = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,16 +41,16 @@ class Agreement:
     @property
     def is_judged(self) -> bool:
         """Whether there are enough single-surface cells."""
-        return self.one_surface >= FEWEST_CELLS
+        return self.one_surface >= MIN_CELLS
 
     def faults(self) -> tuple[str, ...]:
         """Limits that are exceeded; a sentence if there were too few cells."""
         if not self.is_judged:
-            return (f"too short to judge: at least {FEWEST_CELLS} cells must hold {_FEWEST_HITS} returns of one surface, got {self.one_surface:,}",)
+            return (f"too short to judge: at least {MIN_CELLS} cells must hold {_MIN_HITS} returns of one surface, got {self.one_surface:,}",)
         found = (
-            (abs(self.bias_mm) <= MOST_BIAS_MM, f"bias must be at most {MOST_BIAS_MM:g} mm, got {self.bias_mm:+.1f} mm"),
-            (self.coverage_ratio >= LEAST_COVERAGE, f"coverage must be at least {LEAST_COVERAGE:.0%}, got {self.coverage_ratio:.1%}"),
-            (self.agreement_ratio >= LEAST_AGREEMENT, f"agreement must be at least {LEAST_AGREEMENT:.0%}, got {self.agreement_ratio:.1%}"),
+            (abs(self.bias_mm) <= MAX_BIAS_MM, f"bias must be at most {MAX_BIAS_MM:g} mm, got {self.bias_mm:+.1f} mm"),
+            (self.coverage_ratio >= MIN_COVERAGE, f"coverage must be at least {MIN_COVERAGE:.0%}, got {self.coverage_ratio:.1%}"),
+            (self.agreement_ratio >= MIN_AGREEMENT, f"agreement must be at least {MIN_AGREEMENT:.0%}, got {self.agreement_ratio:.1%}"),
         )
         return tuple(fault for holds, fault in found if not holds)
 
@@ -78,7 +78,7 @@ def compare(shown: Shown, captured: PartialMap, rule: SurfaceRule) -> Agreement:
     seen = form_map(captured, rule).used
     found = surfaces(captured, rule.beyond_ppm, takes_mean=True)
     is_shown = shown.distance_mm > 0
-    is_one = seen & is_shown & shown.is_one & (found.hits >= _FEWEST_HITS) & (found.averaged == found.hits)
+    is_one = seen & is_shown & shown.is_one & (found.hits >= _MIN_HITS) & (found.averaged == found.hits)
     apart_mm = (shown.distance_mm - found.distance_mm)[is_one].astype(np.float64)
     return Agreement(
         cells=int(seen.sum()),

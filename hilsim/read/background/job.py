@@ -27,7 +27,7 @@ from hilsim.world.geometry.tracks import PoseTrack
 from hilsim.world.scene.background import Grid
 
 THIRDS = 3
-_LEAST_PART_BYTES = 8 << 20
+_MIN_PART_BYTES = 8 << 20
 """Minimum size of a thread's part: some 70 ms of work."""
 _POSE_SLACK_S = 0.01
 
@@ -157,7 +157,7 @@ def map_capture(job: MapJob, path: Path, advance: Advance = lambda _: None, thre
 def _counted(job: MapJob, sensor: FoundSensor, path: Path, advance: Advance, where: str, threads: int) -> tuple[_Counted, tuple[str, ...]]:
     """Counts of each third of a capture, and notes of its reader: the file is divided into parts if possible, because thirds must not depend on the number of threads."""
     size_bytes = path.stat().st_size
-    threads = min(threads, max(size_bytes // _LEAST_PART_BYTES, 1))
+    threads = min(threads, max(size_bytes // _MIN_PART_BYTES, 1))
     parts = cut(path, THIRDS * threads)
     if parts:
         progress = _Progress(advance)

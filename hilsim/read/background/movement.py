@@ -15,9 +15,9 @@ from hilsim.errors import CaptureError
 from hilsim.read.background.partial import PartialMap
 from hilsim.read.background.surface import surfaces
 
-MOST_CHANGED_RATIO = 0.055
+MAX_CHANGED_RATIO = 0.055
 """The sensor moved if more than this share of the cells became nearer, and more than this share farther."""
-FEWEST_CELLS = 200
+MIN_CELLS = 200
 """Minimum number of cells for a decision."""
 _CHANGED_MM, _CHANGED_RATIO = 200, 0.05
 _HALF_PPM = 500_000
@@ -40,7 +40,7 @@ class Change:
     @property
     def is_judged(self) -> bool:
         """Whether enough cells were compared to distinguish a stationary sensor from a moving one."""
-        return self.compared >= FEWEST_CELLS
+        return self.compared >= MIN_CELLS
 
     @property
     def ratio(self) -> float:
@@ -71,10 +71,10 @@ def check_standing(before: PartialMap, after: PartialMap, what: str) -> Change:
         CaptureError: the sensor moved.
     """
     seen = change(before, after)
-    if seen.ratio > MOST_CHANGED_RATIO:
+    if seen.ratio > MAX_CHANGED_RATIO:
         raise CaptureError(
             f"{what}: {seen.nearer / seen.compared:.1%} of {seen.compared:,} cells became nearer and {seen.farther / seen.compared:.1%} farther "
-            f"(with traffic alone, one of them is below {MOST_CHANGED_RATIO:.1%}): the sensor must not move; "
+            f"(with traffic alone, one of them is below {MAX_CHANGED_RATIO:.1%}): the sensor must not move; "
             "select a part where it did not (--start-s, --duration-s), or give the poses of its carrier (--poses)"
         )
     return seen

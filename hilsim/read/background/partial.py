@@ -7,7 +7,7 @@ import numpy as np
 
 from hilsim.compilation.jit import constant, kernel
 from hilsim.errors import require
-from hilsim.read.background.table import BEST, COLUMNS, COUNT, KEY, MOST_CELLS, Rows
+from hilsim.read.background.table import BEST, COLUMNS, COUNT, KEY, MAX_CELLS, Rows
 from hilsim.world.scene.background import Grid
 
 _KEY, _BEST, _COUNT, _COLUMNS = constant(KEY), constant(BEST), constant(COUNT), constant(COLUMNS)
@@ -70,7 +70,7 @@ class PartialMap:
 def check_size(grid: Grid) -> None:
     """Raise ``ValueError`` for a grid whose cells cannot be numbered."""
     cells = grid.rows * grid.columns
-    require((cells <= MOST_CELLS, f"rows x columns must be at most {MOST_CELLS}, got {cells}"))
+    require((cells <= MAX_CELLS, f"rows x columns must be at most {MAX_CELLS}, got {cells}"))
 
 
 def nothing(grid: Grid) -> PartialMap:

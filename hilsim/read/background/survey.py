@@ -12,7 +12,7 @@ from hilsim.errors import CaptureError
 from hilsim.read.background.part import FoundSensor, map_sources
 
 _ENOUGH_PACKETS = 200
-_MOST_DATAGRAMS = 50_000
+_MAX_DATAGRAMS = 50_000
 
 
 def kinds_of(batch: DatagramArrays) -> npt.NDArray[np.int8]:
@@ -52,7 +52,7 @@ def survey(batches: Iterable[DatagramArrays], sensor: str = "") -> tuple[FoundSe
                     found.payloads.append(batch.data[start : start + int(batch.size[index])].tobytes())
         datagrams += len(kinds)
         wanted = [entry for (name, _), entry in seen.items() if sensor in {"", name}]
-        if datagrams >= _MOST_DATAGRAMS or any(entry.packets >= _ENOUGH_PACKETS for entry in wanted):
+        if datagrams >= _MAX_DATAGRAMS or any(entry.packets >= _ENOUGH_PACKETS for entry in wanted):
             break
     return tuple(
         FoundSensor(address=name, sender=entry.sender, source=map_sources()[kind - 1].identify(entry.payloads), packets=entry.packets)

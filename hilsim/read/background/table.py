@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, inlined_kernel, kernel, signed
-from hilsim.world.scene.background import BRIGHTEST, FARTHEST_MM
+from hilsim.world.scene.background import BRIGHTEST, MAX_MM
 
 BINS = 128 * 14
 """Number of bins of a cell."""
-MOST_CELLS = 0xFFFFFFFE // BINS
+MAX_CELLS = 0xFFFFFFFE // BINS
 """Largest grid: a cell's bins are numbered with 32 bits."""
 KEY, BEST, COUNT, SUM = range(4)
 """Columns of ``Rows``: key (cell and bin), farthest distance and its intensity as in ``packed``, number of returns; sum of their distances beyond
@@ -31,7 +31,7 @@ PACKETS, RETURNS, EMPTY, OUTSIDE, FOREIGN, USED = range(6)
 the table in use."""
 TALLY_SIZE = 6
 INTENSITY_BITS = 10
-_SHIFT = np.array([lead.bit_length() for lead in range((FARTHEST_MM >> 8) + 1)], dtype=np.uint8)
+_SHIFT = np.array([lead.bit_length() for lead in range((MAX_MM >> 8) + 1)], dtype=np.uint8)
 Rows = npt.NDArray[np.int64]
 """Type ``int64[n, 4]``."""
 _SLOTS = 8
@@ -48,7 +48,7 @@ _KEY, _BEST, _COUNT, _COLUMNS = constant(KEY), constant(BEST), constant(COUNT), 
 _SUM = constant(SUM)
 _BITS = constant(INTENSITY_BITS)
 _N_BINS, _N_SLOTS = constant(BINS), constant(_SLOTS)
-_FARTHEST, _BRIGHTEST = constant(FARTHEST_MM), constant(BRIGHTEST)
+_MAX_MM, _BRIGHTEST = constant(MAX_MM), constant(BRIGHTEST)
 
 
 class CellTable(NamedTuple):
@@ -100,7 +100,7 @@ def _shift_of(distance_mm: int) -> int:
 
 @kernel
 def bin_of(distance_mm: int) -> int:
-    """Bin of a distance, 0 to ``FARTHEST_MM``."""
+    """Bin of a distance, 0 to ``MAX_MM``."""
     shift = _shift_of(distance_mm)
     return (shift << 7) + (distance_mm >> shift)
 
@@ -141,7 +141,7 @@ def count_return(slots: npt.NDArray[np.uint32], spill: Rows, cell: int, distance
 
     Inlined, with the table's arrays as separate arguments, because passing an array from one compiled function to another costs more than the counting.
     """
-    distance = min(distance_mm, _FARTHEST)
+    distance = min(distance_mm, _MAX_MM)
     best = packed(distance, min(intensity, _BRIGHTEST))
     shift = _shift_of(distance)
     beyond = distance - (distance >> shift << shift)

@@ -19,7 +19,7 @@ from hilsim.read.scans.turns import Numbered
 
 log = structlog.get_logger("hilsim")
 
-_FEWEST_PACKETS = 8
+_MIN_PACKETS = 8
 """Packets by whose times a model is recognised."""
 _GIVEN_UP_PACKETS = 400
 _LONGEST_TURN_NS = 1_000_000_000
@@ -110,7 +110,7 @@ class SensorStream:
 
     def _knows_model(self) -> bool:
         """Recognise the model, when there are enough packets."""
-        if len(self._waiting) < _FEWEST_PACKETS or self._is_given_up:
+        if len(self._waiting) < _MIN_PACKETS or self._is_given_up:
             self._drop_unknown()
             return False
         try:

@@ -16,7 +16,7 @@ _VARIANCE_RATIO = float((_ORDER**2).sum())
 _WIDEST_M = 0.3
 """Third differences beyond it are edges of surfaces."""
 _SD_PER_MEDIAN = 1.4826
-_LEAST_RUNS = 200
+_MIN_RUNS = 200
 """Runs of four ranges of one class, at least."""
 ONSET_M = 15.0
 """``DetectorSpec.range_noise_onset_m``."""
@@ -38,7 +38,7 @@ def measured_noise_m(ranges: RecordedRanges) -> npt.NDArray[np.float64] | None:
     for cell in range(noise_m.size):
         at = np.unravel_index(cell, noise_m.shape)
         chosen = (of_byte == at[0]) & (of_range == at[1])
-        if chosen.sum() < _LEAST_RUNS:
+        if chosen.sum() < _MIN_RUNS:
             continue
         noise_m[at] = _SD_PER_MEDIAN * _median(third_m[chosen], unit_m) / np.sqrt(_VARIANCE_RATIO)
         far = max(float(np.median(mean_m[chosen])) / ONSET_M, 1.0)

@@ -16,7 +16,7 @@ from hilsim.sensor.specs import BeamSpec
 from hilsim.world.geometry.frames import Quaternion, Vector
 from hilsim.world.geometry.rotations import rotate
 
-LEAST_HALF_WIDTH_M = 1e-3
+MIN_HALF_WIDTH_M = 1e-3
 """Least half width of a spot, where a profile gives a beam no width."""
 
 _HEAD_DTYPE = [(f"head_{name}", "i8" if isinstance(value, int) else "f8") for name, value in zip(Head._fields, no_head(), strict=True)]
@@ -216,7 +216,7 @@ def light_at(frame: Frame, widths: Widths, point_m: Vector) -> float:
     along = dx * ax + dy * ay + dz * az
     if along <= 0.0:
         return 0.0
-    half_h = max(widths[0] + along * widths[1], LEAST_HALF_WIDTH_M)
-    half_v = max(widths[2] + along * widths[3], LEAST_HALF_WIDTH_M)
+    half_h = max(widths[0] + along * widths[1], MIN_HALF_WIDTH_M)
+    half_v = max(widths[2] + along * widths[3], MIN_HALF_WIDTH_M)
     aside, above = (dx * hx + dy * hy + dz * hz) / half_h, (dx * vx + dy * vy + dz * vz) / half_v
     return 1.0 / (half_h * half_v) if aside * aside + above * above <= 1.0 else 0.0

@@ -22,7 +22,7 @@ _BACKSCATTER = 0.046  # 1/sr, times 1 / visibility [S FOG, range 0.023 to 0.092]
 _TABLE_STEP_M = 0.001
 _ENTRIES = 129  # length of every table, so that one array holds them all
 _NEGLECTED_TAIL = 1e-7  # share of particles beyond the end of their table
-_MOST_PER_FIRING = 500.0  # mean number, above which inversion is too slow
+_MAX_PER_FIRING = 500.0  # mean number, above which inversion is too slow
 
 
 class Particles(NamedTuple):
@@ -194,7 +194,7 @@ def particle_table(
     density[seen] = math.pi / 4.0 * section_mm2[seen] * 1e-6 * number / decay_per_mm * np.exp(-decay_per_mm * least_mm)
     upto = np.concatenate(([0.0], np.cumsum(0.5 * (density[1:] + density[:-1]) * (at[1] - at[0]))))
     mean = float(upto[-1])
-    require((mean <= _MOST_PER_FIRING, f"drops or flakes above threshold_energy must be at most {_MOST_PER_FIRING:g} a firing, got {mean:g}"))
+    require((mean <= _MAX_PER_FIRING, f"drops or flakes above threshold_energy must be at most {_MAX_PER_FIRING:g} a firing, got {mean:g}"))
     if mean == 0.0:
         return _NO_PARTICLES
     end_m = float(at[np.searchsorted(upto, mean * (1.0 - _NEGLECTED_TAIL))])

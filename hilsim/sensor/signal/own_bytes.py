@@ -16,7 +16,7 @@ _WHITE = 100.0
 _PLACES, _ERRORS = 40, 101
 _NEAR = 4.0
 _NOISES = np.geomspace(0.05, 30.0, 26)
-_LEAST_SD = 0.05
+_MIN_SD = 0.05
 
 
 def _normal_errors() -> Doubles:
@@ -62,12 +62,12 @@ def reported_sd(byte: float, noise: float, columns: Columns) -> float:
 def _reported_sds(byte: float, columns: bytes) -> Doubles:
     """``reported_sd`` of each of ``_NOISES``."""
     laser = np.frombuffer(columns, np.int32)
-    return np.array([max(reported_sd(byte, noise, laser), _LEAST_SD * noise) for noise in _NOISES.tolist()])
+    return np.array([max(reported_sd(byte, noise, laser), _MIN_SD * noise) for noise in _NOISES.tolist()])
 
 
 def noise_before_steps(byte: float, sd: float, columns: Columns) -> float:
     """The noise of which ``reported_sd`` makes ``sd``."""
-    return float(np.exp(np.interp(np.log(max(sd, _LEAST_SD)), np.log(_reported_sds(byte, columns.tobytes())), np.log(_NOISES))))
+    return float(np.exp(np.interp(np.log(max(sd, _MIN_SD)), np.log(_reported_sds(byte, columns.tobytes())), np.log(_NOISES))))
 
 
 def columns_of(reported: Sequence[int], missing: Sequence[int], drawn: Columns | None = None) -> Columns:
@@ -98,7 +98,7 @@ def noise_through(curve: Curve, columns: Columns, line: Doubles) -> Doubles:
     byte = np.array([place for place, _ in curve])
     noise = np.array([noise_before_steps(place, sd, columns) for place, sd in curve])
     places = np.arange(NOISES) + 0.5
-    of_line = np.maximum(line, _LEAST_SD)
+    of_line = np.maximum(line, _MIN_SD)
     return np.asarray(of_line * np.interp(places, byte, noise / np.interp(byte, places, of_line)))
 
 

@@ -20,7 +20,7 @@ from hilsim.units import TURN_CDEG
 
 CLASSES = 20
 """Classes of azimuths: hundredths of a degree modulo 0.2 deg, of which real encoders have 1,800 a turn."""
-MOST_HARMONICS = 36
+MAX_HARMONICS = 36
 _CURVE_POINTS = 512
 _CURVE_PLACES = constant(_CURVE_POINTS)
 _CLASSES = constant(CLASSES)
@@ -63,7 +63,7 @@ class EncoderSpec:
             class_rule(self.class_shares),
             (0.0 <= self.slow_noise_cdeg <= 100.0, f"slow_noise_cdeg must be 0 to 100, got {self.slow_noise_cdeg}"),
             (1 <= self.slow_noise_sequences <= 10_000, f"slow_noise_sequences must be 1 to 10000, got {self.slow_noise_sequences}"),
-            (len(self.curve) <= MOST_HARMONICS, f"curve must have at most {MOST_HARMONICS} harmonics, got {len(self.curve)}"),
+            (len(self.curve) <= MAX_HARMONICS, f"curve must have at most {MAX_HARMONICS} harmonics, got {len(self.curve)}"),
             *(
                 (
                     0.0 <= amplitude <= 100.0 and abs(phase) <= 360.0,

@@ -10,7 +10,7 @@ from hilsim.sensor.unit.encoder import EncoderSpec, RateJitterSpec
 from hilsim.sensor.unit.position import PositionSpec
 
 BYTES = 256
-_CODES_MOST = 64
+_CODES_MAX = 64
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,8 +73,8 @@ class LaserUnitSpec:
             "empty_bytes must be pairs of a byte and a share, with a sum of at most 1",
         )
         yield (
-            len(self.range_codes) <= BYTES and all(abs(code) <= _CODES_MOST for code in self.range_codes),
-            f"range_codes must be at most {BYTES} numbers of -{_CODES_MOST} to {_CODES_MOST}",
+            len(self.range_codes) <= BYTES and all(abs(code) <= _CODES_MAX for code in self.range_codes),
+            f"range_codes must be at most {BYTES} numbers of -{_CODES_MAX} to {_CODES_MAX}",
         )
 
 

@@ -19,7 +19,7 @@ from hilsim.world.geometry.poses import Pose
 from hilsim.world.geometry.rotations import matrix_from_quaternion
 
 NO_CLASSES: Mapping[int, ClassSpec] = MappingProxyType({})
-_UNLABELLED, _MOST_CLASS = 0, 0xFFFF
+_UNLABELLED, _MAX_CLASS = 0, 0xFFFF
 _IDENTITY = "1 0 0 0 0 1 0 0 0 0 1 0"
 _BYTE_OF_WHITE = 100.0
 """Reflectivity byte of a white surface, KITTI's remission 1."""
@@ -76,7 +76,7 @@ class KittiFolder:
 
     def _labels(self, scan: OutputScan) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
         label, instance = scan.points["label"].astype(np.int64), scan.points["instance"].astype(np.int64)
-        kind = np.where(instance >= 0, np.clip(classes_of(label, self._numbers), 0, _MOST_CLASS), _UNLABELLED)
+        kind = np.where(instance >= 0, np.clip(classes_of(label, self._numbers), 0, _MAX_CLASS), _UNLABELLED)
         found: np.ndarray[tuple[int], np.dtype[np.uint32]] = (kind | np.where(instance >= 0, instance + 1 & 0xFFFF, 0) << 16).astype("<u4")
         return found
 

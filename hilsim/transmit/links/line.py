@@ -8,7 +8,7 @@ from typing import ClassVar, NamedTuple
 from hilsim.errors import require
 
 DEFAULT_BAUD = 921_600
-LEAST_BAUD, MOST_BAUD = 1200, 12_000_000
+MIN_BAUD, MAX_BAUD = 1200, 12_000_000
 """Range of baud rates of USB adapters; pyserial also sets rates without a constant."""
 BITS_PER_BYTE = 10
 """Bits per byte with 8N1."""
@@ -35,7 +35,7 @@ class SerialSpec:
         """Yield each rule as a condition and its error message."""
         has_port = bool(self.port) or self.needs_port
         yield not has_port or self.port.startswith("/"), f'port must be absolute, such as "/dev/serial/by-id/usb-…", got "{self.port}"'
-        yield LEAST_BAUD <= self.baud <= MOST_BAUD, f"baud must be {LEAST_BAUD} to {MOST_BAUD}, got {self.baud}"
+        yield MIN_BAUD <= self.baud <= MAX_BAUD, f"baud must be {MIN_BAUD} to {MAX_BAUD}, got {self.baud}"
 
 
 class LineKind(StrEnum):

@@ -12,7 +12,7 @@ from hilsim.world.scene.materials import DIFFUSE_MAX, Material
 
 PATCH_M = 0.25
 """Longest side, in the file's units, to which triangles under an image are divided."""
-_MOST_TRIANGLES = 200_000
+_MAX_TRIANGLES = 200_000
 """Beyond which they are not divided further."""
 _LUMINANCE = np.array([0.2126, 0.7152, 0.0722])
 _SAMPLES = 4
@@ -58,7 +58,7 @@ def _divided(corners: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     while True:
         sides = np.linalg.norm(corners[:, :, :3] - np.roll(corners[:, :, :3], 1, axis=1), axis=2)
         is_long = sides.max(axis=1) > PATCH_M
-        if not is_long.any() or len(corners) + 3 * int(is_long.sum()) > _MOST_TRIANGLES:
+        if not is_long.any() or len(corners) + 3 * int(is_long.sum()) > _MAX_TRIANGLES:
             return corners
         a, b, c = np.moveaxis(corners[is_long], 1, 0)
         points = np.stack([a, b, c, 0.5 * (a + b), 0.5 * (b + c), 0.5 * (c + a)], axis=1)

@@ -19,7 +19,7 @@ from hilsim.limits import FACE_CORNERS, LINE_BYTES, SCENE_TRIANGLES
 from hilsim.world.assets.mesh_parts import MeshFile, MeshPart, read_bytes
 from hilsim.world.scene.polygons import cut_polygons
 
-MOST_FAULTS = 10
+MAX_FAULTS = 10
 _NAMING = frozenset({"usemtl", "o", "g"})
 _PASSED_OVER = frozenset({"vt", "vn", "vp", "s", "l", "p", "mg"}) | frozenset(
     {"bevel", "c_interp", "d_interp", "lod", "shadow_obj", "trace_obj", "usemap", "maplib", "mtllib"}  # codespell:ignore lod
@@ -54,7 +54,7 @@ def read_obj(path: Path) -> MeshFile:
     reading = _Reading(path)
     for number, line in _lines(path, _text(path)):
         _read_line(reading, number, _words(line))
-        if len(reading.faults) >= MOST_FAULTS:
+        if len(reading.faults) >= MAX_FAULTS:
             break
     if reading.faults:
         raise AssetError("\n".join(f"{path}: {fault}" for fault in reading.faults))

@@ -14,7 +14,7 @@ from hilsim.world.assets.colours import coloured
 from hilsim.world.assets.mesh_parts import MeshPart, is_file
 from hilsim.world.scene.polygons import cut_polygons, strip_triangles
 
-_MOST_HEADER_BYTES = 65536
+_MAX_HEADER_BYTES = 65536
 _TYPES = {"char": "b", "uchar": "B", "short": "h", "ushort": "H", "int": "i", "uint": "I", "float": "f", "double": "d"} | {
     "int8": "b", "uint8": "B", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "float32": "f", "float64": "d", "int64": "q", "uint64": "Q"
 }  # fmt: skip
@@ -137,7 +137,7 @@ def _painted(
 
 def _table(path: Path, data: bytes) -> tuple[dict[str, _Columns], str]:
     """Columns of each element, and the name of the image laid over the mesh; empty without one."""
-    end = data.find(b"end_header", 0, _MOST_HEADER_BYTES)
+    end = data.find(b"end_header", 0, _MAX_HEADER_BYTES)
     if not data.startswith(b"ply") or end < 0:
         raise AssetError(f"{path}: must be a PLY file with a header, got {data[:12]!r} …")
     lines = data[:end].decode("latin-1").splitlines()

@@ -28,7 +28,7 @@ _DISTORTION = 0.02
 _METRES, _ROUNDING = frozenset({"m", "metre", "meter", "metres", "meters"}), 1e-9
 _BYTES = ("uint8", "8 bits: 256 steps")
 _PNG = b"\x89PNG"
-_GEO_KEYS, _NO_DATA, _MOST_TAGS = 34735, 42113, 4096
+_GEO_KEYS, _NO_DATA, _MAX_TAGS = 34735, 42113, 4096
 _MODEL_TYPE_KEY, _LINEAR_UNITS_KEY, _VERTICAL_UNITS_KEY = 1024, 3076, 4099
 _METRE, _USER_DEFINED = 9001, 32767
 _MODEL_NAMES = {2: "geographic (degrees)", 3: "geocentric"}
@@ -121,7 +121,7 @@ def _tags(data: bytes) -> dict[int, bytes]:
     (at,) = struct.unpack_from(order + head[0], data, 8 if is_big else 4)
     first = struct.Struct(order + ("Q" if is_big else "H"))
     found = {}
-    for row in range(min(first.unpack_from(data, at)[0], _MOST_TAGS)):
+    for row in range(min(first.unpack_from(data, at)[0], _MAX_TAGS)):
         tag, _, count, held = entry.unpack_from(data, at + first.size + row * entry.size)
         size = {_GEO_KEYS: 2 * count, _NO_DATA: count}.get(tag)
         if size is not None:

@@ -23,7 +23,7 @@ from hilsim.world.scene.world import SceneObject, World, build_world
 
 _STEP_M = 2e-3
 """Twice the largest error of a range: a ray that goes on from a surface starts so far below it."""
-_MOST_SURFACES = 1000
+_MAX_SURFACES = 1000
 
 
 def with_standing(objects: Sequence[SceneObject], spec: SceneSpec) -> list[SceneObject]:
@@ -106,7 +106,7 @@ def _surfaces(world: World, objects: Sequence[SceneObject], x_m: float, y_m: flo
     down = np.array([[0.0, 0.0, -1.0]], dtype=np.float32)
     range_m, instance, triangle = np.empty(1, np.float32), np.empty(1, np.int32), np.empty(1, np.int32)
     found: list[tuple[float, bool]] = []
-    for _ in range(_MOST_SURFACES):
+    for _ in range(_MAX_SURFACES):
         cast_rays(world, np.array([[x_m, y_m, from_m]]), down, np.zeros(1, np.int64), from_m - until_m, range_m, instance, triangle)
         if instance[0] < 0:
             break

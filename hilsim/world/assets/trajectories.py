@@ -27,7 +27,7 @@ from hilsim.world.geometry.frames import Quaternion, Vector
 from hilsim.world.geometry.rotations import from_roll_pitch_yaw, quaternion_from_matrix
 from hilsim.world.geometry.tracks import PoseTrack, smooth_track
 
-MOST_FAULTS = 10
+MAX_FAULTS = 10
 CLOSED_WITHIN_M = 0.01
 CLOSED_WITHIN_DEG = 0.5
 LENGTH_WITHIN = 1e-3
@@ -111,8 +111,8 @@ def load_trajectory(path: Path, *, loop: bool = False, start_at_zero: bool = Tru
     if loop and not faults:
         faults.extend(_gaps(rows[0], rows[-1]))
     if faults:
-        more = [f"{path}: and {len(faults) - MOST_FAULTS} more faults"] if len(faults) > MOST_FAULTS else []
-        raise AssetError("\n".join([f"{path}: {fault}" for fault in faults[:MOST_FAULTS]] + more))
+        more = [f"{path}: and {len(faults) - MAX_FAULTS} more faults"] if len(faults) > MAX_FAULTS else []
+        raise AssetError("\n".join([f"{path}: {fault}" for fault in faults[:MAX_FAULTS]] + more))
     return _track(rows, loop=loop, start_at_zero=start_at_zero)
 
 

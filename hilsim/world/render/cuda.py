@@ -23,7 +23,7 @@ from hilsim.world.scene.world import World
 
 _THREADS_PER_BLOCK = 64
 """Few, so that the rays of a packet are spread over the GPU."""
-_LEAST_RAYS = 4096
+_MIN_RAYS = 4096
 
 
 class CudaRenderer:
@@ -104,7 +104,7 @@ class CudaRenderer:
         count = sum(len(part.range_m) for part in slices)
         parts, movers = self._parts, max(1, len(world.key_first))
         if parts is None or not parts.hold(count, movers, world.live):
-            room = max(_LEAST_RAYS, 1 << (count - 1).bit_length())
+            room = max(_MIN_RAYS, 1 << (count - 1).bit_length())
             parts = self._parts = HostParts(room, movers, world.live, np.zeros if config.ENABLE_CUDASIM else cuda.mapped_array)
         begins = np.concatenate(([0], np.cumsum([len(part.range_m) for part in slices])))
         for part, begin, end in zip(slices, begins, begins[1:], strict=False):

@@ -18,13 +18,13 @@ from hilsim.errors import require
 from hilsim.units import TURN_CDEG
 from hilsim.world.geometry.poses import Pose
 
-FARTHEST_MM = 0xFFFFF
+MAX_MM = 0xFFFFF
 """Largest distance that fits in 20 bits."""
 BRIGHTEST = 0x3FF
 """Largest intensity that fits in 10 bits."""
 VALID, INVALID = 3, 0
 """Flags of a cell with a surface, and of one without; 2 bits."""
-NEAREST_USED_MM, FARTHEST_USED_MM = 100, 200_000
+NEAREST_USED_MM, MAX_USED_MM = 100, 200_000
 """A cell is used if its distance is strictly between these."""
 OUTSIDE = -1
 _LARGEST_SIDE = 65_536
@@ -96,7 +96,7 @@ class BackgroundMap:
 
     Attributes:
         grid: Directions of the cells.
-        distance_mm: ``uint32[rows, columns]``, 0 to ``FARTHEST_MM``; 0 for no return.
+        distance_mm: ``uint32[rows, columns]``, 0 to ``MAX_MM``; 0 for no return.
         intensity: ``uint16[rows, columns]``, 0 to ``BRIGHTEST``: reflectivity byte of the sensor's packets.
         flags: ``uint8[rows, columns]``, 0 to 3: ``VALID`` or ``INVALID``.
         hit_count: ``uint32[rows, columns]``, number of returns in the cell; 0 if unknown.
@@ -123,7 +123,7 @@ class BackgroundMap:
             *((array.shape == shape, f"{name} must be {shape[0]} rows x {shape[1]} columns, got {array.shape}") for name, array in arrays.items())
         )
         require(
-            (int(self.distance_mm.max()) <= FARTHEST_MM, f"distance_mm must be at most {FARTHEST_MM}, got {self.distance_mm.max()}"),
+            (int(self.distance_mm.max()) <= MAX_MM, f"distance_mm must be at most {MAX_MM}, got {self.distance_mm.max()}"),
             (int(self.intensity.max()) <= BRIGHTEST, f"intensity must be at most {BRIGHTEST}, got {self.intensity.max()}"),
             (int(self.flags.max()) <= VALID, f"flags must be at most {VALID}, got {self.flags.max()}"),
         )
@@ -131,7 +131,7 @@ class BackgroundMap:
     @property
     def used(self) -> npt.NDArray[np.bool_]:
         """``bool[rows, columns]``: cells used by an overlay."""
-        usable: npt.NDArray[np.bool_] = (self.flags == VALID) & (self.distance_mm > NEAREST_USED_MM) & (self.distance_mm < FARTHEST_USED_MM)
+        usable: npt.NDArray[np.bool_] = (self.flags == VALID) & (self.distance_mm > NEAREST_USED_MM) & (self.distance_mm < MAX_USED_MM)
         return usable
 
 

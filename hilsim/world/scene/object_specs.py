@@ -15,7 +15,7 @@ Vector = tuple[float, float, float]
 Rule = tuple[bool, str]
 
 ZERO: Vector = (0.0, 0.0, 0.0)
-FARTHEST_M = COORDINATE_M.bound
+MAX_M = COORDINATE_M.bound
 LARGEST_LABEL = 255
 LONGEST_TRACK_S = 1e8
 CLOSED_WITHIN_M = CLOSED_WITHIN_DEG = 1e-6
@@ -25,20 +25,20 @@ FINEST_RATIO = 100_000
 def finite(name: str, values: Iterable[float]) -> Rule:
     """Rule that coordinates are finite and within bounds."""
     numbers = tuple(values)
-    holds = all(math.isfinite(value) and abs(value) <= FARTHEST_M for value in numbers)
-    return holds, f"{name} must be finite and at most {FARTHEST_M:.0e}, got {numbers}"
+    holds = all(math.isfinite(value) and abs(value) <= MAX_M for value in numbers)
+    return holds, f"{name} must be finite and at most {MAX_M:.0e}, got {numbers}"
 
 
 def positive(name: str, value: float) -> Rule:
     """Rule that a number is above 0."""
-    return 0.0 < value <= FARTHEST_M, f"{name} must be above 0 and at most {FARTHEST_M:.0e}, got {value}"
+    return 0.0 < value <= MAX_M, f"{name} must be above 0 and at most {MAX_M:.0e}, got {value}"
 
 
 def sized(name: str, *values: float) -> Rule:
     """Rule that lengths of a shape are within bounds."""
     numbers = values if len(values) > 1 else values[0]
-    holds = all(SIZE_M.holds(value) and value <= FARTHEST_M for value in values)
-    return holds, f"{name} must be at least {SIZE_M.text} and at most {FARTHEST_M:.0e}, got {numbers}"
+    holds = all(SIZE_M.holds(value) and value <= MAX_M for value in values)
+    return holds, f"{name} must be at least {SIZE_M.text} and at most {MAX_M:.0e}, got {numbers}"
 
 
 def tessellation(radius_m: float, tolerance_m: float, count: Callable[[float, float], int]) -> Iterator[Rule]:

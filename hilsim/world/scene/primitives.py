@@ -13,7 +13,7 @@ from hilsim.world.scene.materials import Material
 from hilsim.world.scene.mesh import Mesh
 
 TOLERANCE_M = 0.001
-_FEWEST_SEGMENTS = 8
+_MIN_SEGMENTS = 8
 
 # Corner 4a + 2b + c of a box is at x = a, y = b, z = c; two triangles a side.
 _BOX_TRIANGLES = [[0, 1, 3], [0, 3, 2], [4, 6, 7], [4, 7, 5], [0, 4, 5], [0, 5, 1], [2, 3, 7], [2, 7, 6], [0, 2, 6], [0, 6, 4], [1, 5, 7], [1, 7, 3]]
@@ -142,10 +142,10 @@ def segments(radius_m: float, tolerance_m: float) -> int:
     """Number of facets of a circle whose sagitta is at most ``tolerance_m``."""
     require((radius_m > 0.0, f"radius_m must be above 0, got {radius_m}"), (tolerance_m > 0.0, f"tolerance_m must be above 0, got {tolerance_m}"))
     if tolerance_m >= radius_m:
-        return _FEWEST_SEGMENTS
+        return _MIN_SEGMENTS
     # 2 asin(sqrt(t / 2r)) is acos(1 - t/r) without loss of precision at a small tolerance.
     half_angle = 2.0 * math.asin(math.sqrt(0.5 * tolerance_m / radius_m))
-    return max(_FEWEST_SEGMENTS, math.ceil(math.pi / half_angle))
+    return max(_MIN_SEGMENTS, math.ceil(math.pi / half_angle))
 
 
 def _at_height(ring: npt.NDArray[np.float64], z: float) -> npt.NDArray[np.float64]:

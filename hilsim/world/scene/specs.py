@@ -19,7 +19,7 @@ from hilsim.world.scene.object_specs import ZERO, MeshSpec, ObjectSpec, SdfMotio
 from hilsim.world.scene.primitives import capsule_triangles, cone_triangles, cylinder_triangles, sphere_triangles
 from hilsim.world.scene.shape_specs import BoxSpec, CapsuleSpec, ConeSpec, CylinderSpec, EllipsoidSpec, PlaneSpec, SphereSpec
 
-MOST_MOVING_CARS = MOST_PEDESTRIANS = 40
+MAX_MOVING_CARS = MAX_PEDESTRIANS = 40
 
 
 BUILT_IN_MATERIALS: dict[str, Material] = DEFAULTS | {
@@ -115,12 +115,12 @@ class SceneSpec:
             (0.0 <= self.wetness <= 1.0, f"wetness must be 0 to 1, got {self.wetness}"),
             (0 <= self.generator_seed < 2**63, f"generator_seed must be 0 to 2^63 - 1, got {self.generator_seed}"),
             (
-                0 <= self.generator_moving_cars <= MOST_MOVING_CARS,
-                f"generator_moving_cars must be 0 to {MOST_MOVING_CARS}, got {self.generator_moving_cars}",
+                0 <= self.generator_moving_cars <= MAX_MOVING_CARS,
+                f"generator_moving_cars must be 0 to {MAX_MOVING_CARS}, got {self.generator_moving_cars}",
             ),
             (
-                0 <= self.generator_pedestrians <= MOST_PEDESTRIANS,
-                f"generator_pedestrians must be 0 to {MOST_PEDESTRIANS}, got {self.generator_pedestrians}",
+                0 <= self.generator_pedestrians <= MAX_PEDESTRIANS,
+                f"generator_pedestrians must be 0 to {MAX_PEDESTRIANS}, got {self.generator_pedestrians}",
             ),
             finite("origin_m", self.origin_m),
             (all(name.strip() for name in self.materials), "a material must have a name"),

@@ -17,7 +17,7 @@ from hilsim.limits import CUT_PIECES
 LATTICE_PER_M = 32768.0
 TILE_M = 512.0
 EDGE_MAX_M = 256.0
-_MOST_PIECES_RATIO = 4
+_MAX_PIECES_RATIO = 4
 EXACT_M = 511.0  # below 512 by more than the rounding of a tile's centre to whole metres
 
 
@@ -34,7 +34,7 @@ def cut_long_edges(corners_m: npt.NDArray[np.float64], source: npt.NDArray[np.in
     Raises:
         ConfigError: the number of parts would exceed ``CUT_PIECES``.
     """
-    most = max(CUT_PIECES.bound, _MOST_PIECES_RATIO * len(corners_m))
+    most = max(CUT_PIECES.bound, _MAX_PIECES_RATIO * len(corners_m))
     longest = corners_m
     done: list[tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]] = []
     while len(corners_m):

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 _UNIT_TOLERANCE = 1e-6
 _TRUE, _FALSE = frozenset({"true", "1"}), frozenset({"false", "0"})
-_MOST_DIGITS = 15
+_MAX_DIGITS = 15
 _SHOWN_CHARACTERS, _SHOWN_NAMES = 200, 100
 _COMMENT, _COMMENT_END, _LITERAL_END = b"<!--", b"-->", b"]]>"
 _HIDING = re.compile(rb"<!--|<!\[CDATA\[")
@@ -273,8 +273,8 @@ def _numbers(text: str, count: int) -> tuple[float, ...]:
 def _count(text: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise ValueError(f'must be a whole number of 0 or more, got "{shown(text)}"')
-    if len(text) > _MOST_DIGITS:
-        raise ValueError(f'must have at most {_MOST_DIGITS} digits, got "{shown(text)}"')
+    if len(text) > _MAX_DIGITS:
+        raise ValueError(f'must have at most {_MAX_DIGITS} digits, got "{shown(text)}"')
     return int(text)
 
 

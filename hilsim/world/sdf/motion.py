@@ -22,11 +22,11 @@ _Array = npt.NDArray[np.float64]
 LEAP_NS = 1_000_000
 _KEYS_A_RADIAN = 64.0
 """Keys per radian of a span's rotation: between keys a track rotates uniformly, a quadrangle does not."""
-_FEWEST_TURNING, _MOST_KEYS = 8, 512
+_MIN_TURNING, _MAX_KEYS = 8, 512
 _SAME_M, _SAME_COSINE = 1e-6, 1.0 - 1e-9
 _CLOSED = 1e-3
 """Distance below which gz-math treats points as equal."""
-_LEAST_RAD = 1e-9
+_MIN_RAD = 1e-9
 _SMALL_SINE = 1e-3
 _NEARLY_ONE = 1.0 - 1e-3
 
@@ -92,7 +92,7 @@ def _keys(trajectory: SdfTrajectory, following: SdfTrajectory | None) -> _Keys:
     turns = curve.turns_rad()
     keys = [np.zeros(1, np.int64)]
     for begin_ns, end_ns, turn_rad in zip(times_ns[:-1].tolist(), times_ns[1:].tolist(), turns.tolist(), strict=True):
-        count = min(max(_FEWEST_TURNING, int(np.ceil(turn_rad * _KEYS_A_RADIAN))), _MOST_KEYS) if turn_rad > 0.0 else 1
+        count = min(max(_MIN_TURNING, int(np.ceil(turn_rad * _KEYS_A_RADIAN))), _MAX_KEYS) if turn_rad > 0.0 else 1
         keys.append(np.unique(np.linspace(begin_ns, end_ns, count + 1).round().astype(np.int64))[1:])
     time_ns = np.concatenate(keys)
     leaps = following is not None and not _same_pose(trajectory.waypoints[-1].pose, following.waypoints[0].pose)
@@ -153,7 +153,7 @@ class _Curve:
         legs = _product(_conjugate(self._corners[:-1]), self._corners[1:])
         turned = np.maximum(_angle(ends), _angle(legs))
         is_bent = np.abs(self._corners - self._turns).max(axis=1) > 0.0
-        return np.where(is_bent[:-1] | is_bent[1:], np.maximum(turned, _LEAST_RAD), turned)
+        return np.where(is_bent[:-1] | is_bent[1:], np.maximum(turned, _MIN_RAD), turned)
 
     def positions(self, time_ns: npt.NDArray[np.int64]) -> _Array:
         """Positions ``float64[k, 3]``."""

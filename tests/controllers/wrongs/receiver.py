@@ -4,7 +4,7 @@ import math
 
 from tests.controllers.wrongs.registry import FLIGHT_S, scaled_whole, wrong, wrong_gps
 
-_MOST_U16 = 65_534
+_MAX_U16 = 65_534
 _BEGAN_US = 1_780_000_000_000_000
 
 
@@ -34,7 +34,7 @@ wrong_gps(
     cog=lambda f: f["cog"] if f["cog"] == 65_535 else (f["cog"] + 9000) % 36_000,
 )
 wrong_gps("up for down", "gps_velocity", **scaled_whole(-1.0, "vd"))
-wrong_gps("speed in mm/s", "gps_speed", vel=lambda f: min(f["vel"] * 10, _MOST_U16))
+wrong_gps("speed in mm/s", "gps_speed", vel=lambda f: min(f["vel"] * 10, _MAX_U16))
 wrong_gps("course in degrees", "gps_course", cog=lambda f: f["cog"] if f["cog"] == 65_535 else f["cog"] // 100)
 wrong_gps("course from -180", "gps_course", cog=lambda f: 65_535 - 18_000 if f["cog"] > 18_000 else f["cog"])
 wrong_gps("accuracy in metres", "gps_quality", run_s=17.0, **scaled_whole(1e-2, "eph", "epv"))

@@ -14,7 +14,7 @@ from hilsim.world.geometry.tracks import keyed_pose, track_state
 from tests.compiled import compiled_only
 
 S = 1_000_000_000
-MOST_TRAFFIC = 40
+MAX_TRAFFIC = 40
 CLEAR_M = 3.0
 _STEP_NS = 50_000_000
 _RIGS = [load_rig(path) for path in sorted((profiles_directory() / "rigs").glob("*.toml"))]
@@ -51,9 +51,9 @@ def test_rigs_with_a_vehicle_are_shipped():
 @compiled_only
 @pytest.mark.parametrize("rig", WITH_VEHICLE, ids=name_of)
 def test_nothing_that_moves_comes_near_where_a_shipped_vehicle_is_and_lands_whatever_the_traffic(rig):
-    world = build_scenery(with_traffic(rig, MOST_TRAFFIC)).world
+    world = build_scenery(with_traffic(rig, MAX_TRAFFIC)).world
     places = [rig.spec.vehicle.position_m, *(waypoint.position_m for waypoint in rig.spec.vehicle.waypoint if waypoint.position_m[2] < 2.0)]
-    assert len(world.radius_m) >= MOST_TRAFFIC
+    assert len(world.radius_m) >= MAX_TRAFFIC
     assert min(nearest_m(world, place) for place in places) > CLEAR_M
 
 

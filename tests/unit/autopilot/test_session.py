@@ -8,7 +8,7 @@ from hilsim.fly.autopilot.session import (
     COMMAND_SILENT_NS,
     HIL_FLAG,
     LOST_NS,
-    MOST_CONTROLS,
+    MAX_CONTROLS,
     REASONS,
     SILENT_NS,
     WAKING_NS,
@@ -31,7 +31,7 @@ from hilsim.fly.autopilot.session import (
 
 S = 1_000_000_000
 START = 7 * S
-HALF = np.full(MOST_CONTROLS, 0.5, np.float32)
+HALF = np.full(MAX_CONTROLS, 0.5, np.float32)
 
 
 def at(session):
@@ -82,7 +82,7 @@ def test_a_heartbeat_without_the_flag_is_refused_also_in_flight_and_the_motors_s
     steer(session)
     heartbeat_came(session, 1, 1, mode, START + S)
     assert at(session)[:2] == (SessionState.REFUSED, Reason.NO_HIL_FLAG)
-    assert session.control.tolist() == [0.0] * MOST_CONTROLS
+    assert session.control.tolist() == [0.0] * MAX_CONTROLS
     assert session.word[SessionWord.ARMED] == 0
     heartbeat_came(session, 1, 1, HIL_FLAG, START + 2 * S)
     assert at(session)[0] == SessionState.FLYING
@@ -100,7 +100,7 @@ def test_a_lost_link_leaves_no_controller_in_charge():
     steer(session)
     link_changed(session, False)  # noqa: FBT003 - as above
     assert at(session)[:2] == (SessionState.UNPLUGGED, Reason.LINK_LOST)
-    assert session.control.tolist() == [0.0] * MOST_CONTROLS
+    assert session.control.tolist() == [0.0] * MAX_CONTROLS
     assert session.word[SessionWord.ARMED] == 0
 
 
@@ -110,7 +110,7 @@ def test_silence_is_noticed_after_three_seconds_and_not_before():
     assert at(session)[0] == SessionState.FLYING
     pass_until(session, START + SILENT_NS + 1)
     assert at(session)[:2] == (SessionState.CALLING, Reason.SILENCE)
-    assert session.control.tolist() == [0.0] * MOST_CONTROLS
+    assert session.control.tolist() == [0.0] * MAX_CONTROLS
     pass_until(session, START + 10 * SILENT_NS)
     assert at(session)[2] == 3
 
@@ -218,7 +218,7 @@ def test_who_was_refused_and_falls_silent_is_called_again_and_who_is_unplugged_i
 
 def test_motors_get_values_between_0_and_1_and_0_for_what_is_no_number():
     session = flying()
-    controls = np.zeros(MOST_CONTROLS)
+    controls = np.zeros(MAX_CONTROLS)
     controls[:8] = [0.25, 1.0, 1.5, np.inf, -0.1, -np.inf, np.nan, 1e-3]
     steer(session, controls)
     assert session.control[:8].tolist() == [0.25, 1.0, 1.0, 1.0, 0.0, 0.0, 0.0, float(np.float32(1e-3))]
@@ -229,7 +229,7 @@ def test_motors_stand_still_unless_armed():
     session = flying()
     steer(session)
     steer(session, mode=0xFF & ~ARMED_FLAG)
-    assert session.control.tolist() == [0.0] * MOST_CONTROLS
+    assert session.control.tolist() == [0.0] * MAX_CONTROLS
     assert session.word[SessionWord.ARMED] == 0
 
 
@@ -241,7 +241,7 @@ def test_motors_stand_still_unless_the_session_flies(state):
     if state == "refused":
         heartbeat_came(session, 1, 1, 0, START)
     steer(session)
-    assert session.control.tolist() == [0.0] * MOST_CONTROLS
+    assert session.control.tolist() == [0.0] * MAX_CONTROLS
     assert session.word[SessionWord.ARMED] == 0
 
 
@@ -322,7 +322,7 @@ def test_who_starts_anew_before_it_was_called_flies_at_once_with_motors_that_sta
     assert at(session)[:2] == (SessionState.FLYING, Reason.RESTART)
     assert is_free(session)
     assert session.word[SessionWord.ARMED] == 0
-    assert session.control.tolist() == [0.0] * MOST_CONTROLS
+    assert session.control.tolist() == [0.0] * MAX_CONTROLS
 
 
 def test_faults_for_missing_heartbeats_last_until_a_heartbeat_arrives():

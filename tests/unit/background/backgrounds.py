@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from hilsim.world.geometry.poses import extrinsics
-from hilsim.world.scene.background import BRIGHTEST, FARTHEST_MM, INVALID, VALID, AzimuthGrid, BackgroundMap, ImageGrid
+from hilsim.world.scene.background import BRIGHTEST, INVALID, MAX_MM, VALID, AzimuthGrid, BackgroundMap, ImageGrid
 
 AZIMUTH = AzimuthGrid(columns=5, elevation_deg=(-15.0, -0.1, 7.25))
 IMAGE = ImageGrid(columns=5, rows=3, x_min=-0.5, x_max=0.7, z_min=-0.2, z_max=0.1)
@@ -83,7 +83,7 @@ def maps(draw):
     values = st.recursive(st.none() | st.booleans() | st.integers(-(2**63), 2**63) | finite | st.text(), st.lists, max_leaves=4)
     return BackgroundMap(
         grid=grid,
-        distance_mm=cells(draw, np.uint32, shape, FARTHEST_MM),
+        distance_mm=cells(draw, np.uint32, shape, MAX_MM),
         intensity=cells(draw, np.uint16, shape, BRIGHTEST),
         flags=cells(draw, np.uint8, shape, VALID),
         hit_count=cells(draw, np.uint32, shape, 2**32 - 1),

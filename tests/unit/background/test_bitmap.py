@@ -9,7 +9,7 @@ from hypothesis import given
 
 from hilsim.errors import AssetError
 from hilsim.read.background.files.bitmap import pack_pixels, write_bitmap
-from hilsim.read.background.files.metadata import MOST_CELLS
+from hilsim.read.background.files.metadata import MAX_CELLS
 from hilsim.world.scene.background import VALID, AzimuthGrid
 from tests.unit.background.backgrounds import background, maps, told
 
@@ -70,11 +70,11 @@ def test_the_pixels_of_any_map_have_its_distances_intensities_and_flags(expected
 
 
 def test_more_cells_than_a_file_may_hold_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("hilsim.read.background.files.metadata.MOST_CELLS", 14)
+    monkeypatch.setattr("hilsim.read.background.files.metadata.MAX_CELLS", 14)
     with pytest.raises(AssetError, match=r"rows x columns must be at most 14, got 3 x 5"):
         write_bitmap(told(), tmp_path / "a.bmp")
     assert list(tmp_path.iterdir()) == []
-    assert MOST_CELLS == 67_108_864
+    assert MAX_CELLS == 67_108_864
 
 
 def test_a_bitmap_that_cannot_be_finished_leaves_what_was_there(tmp_path, monkeypatch):

@@ -139,7 +139,7 @@ def test_order_of_captures_and_processes_change_no_bit(day):
 @pytest.fixture
 def small_parts(monkeypatch):
     """Small captures are read by several threads too."""
-    monkeypatch.setattr(job_module, "_LEAST_PART_BYTES", 1)
+    monkeypatch.setattr(job_module, "_MIN_PART_BYTES", 1)
 
 
 @pytest.mark.usefixtures("small_parts")

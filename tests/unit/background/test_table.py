@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hilsim.compilation.jit import kernel
 from hilsim.read.background.table import BEST, BINS, COUNT, KEY, bin_of, bin_starts, clear, count_return, empty_table, grown, has_room, in_order
-from hilsim.world.scene.background import FARTHEST_MM
+from hilsim.world.scene.background import MAX_MM
 from tests.unit.background.backgrounds import beyond_mm
 
 
@@ -33,7 +33,7 @@ def counted(returns, cells=3, spill=4):
 def by_hand(returns):
     rows = {}
     for cell, far_mm, intensity in returns:
-        distance_mm = min(far_mm, FARTHEST_MM)
+        distance_mm = min(far_mm, MAX_MM)
         key = cell * BINS + bin_of(distance_mm)
         best, count, beyond = rows.get(key, (0, 0, 0))
         rows[key] = max(best, distance_mm * 1024 + intensity), count + 1, beyond + beyond_mm(distance_mm)
@@ -41,11 +41,11 @@ def by_hand(returns):
 
 
 def test_bins_rise_with_distance_without_a_gap_and_are_a_128th_wide_at_most():
-    distances = np.arange(FARTHEST_MM + 1)
-    bins = np.array([bin_of(int(distance)) for distance in (*range(5000), *range(99_000, 101_000), FARTHEST_MM)])
+    distances = np.arange(MAX_MM + 1)
+    bins = np.array([bin_of(int(distance)) for distance in (*range(5000), *range(99_000, 101_000), MAX_MM)])
     assert bins[:256].tolist() == list(range(256))
     assert set(np.diff(bins[:5000])) == {0, 1}
-    assert bin_of(FARTHEST_MM) < BINS
+    assert bin_of(MAX_MM) < BINS
     for distance in (300, 10_000, 100_000, 1_000_000):
         near = distances[max(distance - 10_000, 0) : distance + 10_000]
         width = sum(bin_of(int(other)) == bin_of(distance) for other in near)
@@ -54,7 +54,7 @@ def test_bins_rise_with_distance_without_a_gap_and_are_a_128th_wide_at_most():
     assert bin_of(10_047) != bin_of(10_048)
 
 
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, FARTHEST_MM + 500), st.integers(0, 255)), max_size=120), st.randoms())
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, MAX_MM + 500), st.integers(0, 255)), max_size=120), st.randoms())
 def test_counts_are_those_made_by_hand_in_whatever_order(returns, random):
     expected = by_hand(returns)
     assert counted(returns).tolist() == expected
@@ -75,7 +75,7 @@ def test_the_farthest_of_a_bin_is_kept_and_of_equal_ones_the_brightest():
     assert rows.tolist() == [[bin_of(10_040), 10_047 * 1024 + 9, 4, 56 + 63 + 63 + 17]]  # beyond 9984
 
 
-@pytest.mark.parametrize(("distance_mm", "returns"), [(131_071, 10_000), (16_384, 10_000), (FARTHEST_MM, 700)])
+@pytest.mark.parametrize(("distance_mm", "returns"), [(131_071, 10_000), (16_384, 10_000), (MAX_MM, 700)])
 def test_a_slot_that_is_full_goes_on_without_losing_a_return(distance_mm, returns):
     # counts of 12 bits and sums of 20: either is full many times over
     rows = counted([(2, distance_mm, 7)] * returns + [(2, 400, 1)] * 3)
@@ -112,7 +112,7 @@ def test_the_hash_tables_size_cannot_be_seen(spill):
 
 
 def test_bins_begin_where_their_distances_are_beyond_nothing():
-    distance_mm = np.unique(np.concatenate([np.arange(1, 5000), np.geomspace(5000, FARTHEST_MM, 5000).astype(np.int64)]))
+    distance_mm = np.unique(np.concatenate([np.arange(1, 5000), np.geomspace(5000, MAX_MM, 5000).astype(np.int64)]))
     start_mm = bin_starts(distance_mm)
     np.testing.assert_array_equal(start_mm, distance_mm - [beyond_mm(distance) for distance in distance_mm])
     assert [bin_of(int(start)) for start in start_mm[::97]] == [bin_of(int(distance)) for distance in distance_mm[::97]]

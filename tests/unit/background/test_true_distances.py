@@ -14,7 +14,7 @@ from hilsim.read.background.surface import SurfaceRule
 from tests.unit.background.slow_decoding import returns_by_cell
 from tests.walls import GRIDS, PROFILES, record_wall, wall_errors_mm
 
-MOST_MM = 3.0
+MAX_MM = 3.0
 
 
 @pytest.fixture(scope="module", params=PROFILES)
@@ -35,8 +35,8 @@ def test_a_wall_at_20_m_maps_where_it_is_with_the_sensors_own_noise(wall):
     profile, path = wall
     errors = wall_errors_mm(mapped(path, SurfaceRule(), profile=profile, setting=GRIDS[profile]))
     assert errors.size > 3000
-    assert abs(errors.mean()) < MOST_MM
-    assert abs(np.median(errors)) < MOST_MM
+    assert abs(errors.mean()) < MAX_MM
+    assert abs(np.median(errors)) < MAX_MM
     # of some 30 to 60 returns a cell, and of the HR80W-like's cells 0.4 degrees across, whose returns are not all at the middle
     assert errors.std() < (4.0 if profile == "vlp16" else 20.0)
 
@@ -62,8 +62,8 @@ def test_a_real_capture_maps_to_the_median_of_each_cell_of_one_surface(capture, 
     formed = mapped(path, SurfaceRule(), stretch=Stretch(duration_s=seconds))
     errors = np.array(list(_errors_mm(path, formed, model, seconds, hits)))
     assert errors.size > cells
-    assert abs(errors.mean()) < MOST_MM
-    assert abs(np.median(errors)) < MOST_MM
+    assert abs(errors.mean()) < MAX_MM
+    assert abs(np.median(errors)) < MAX_MM
     assert errors.std() < 6.0
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilsim.capture.fragments import LONGEST_WAIT_NS, MOST_UNFINISHED
+from hilsim.capture.fragments import LONGEST_WAIT_NS, MAX_UNFINISHED
 from hilsim.capture.pcap import CaptureFile
 
 PAYLOAD = bytes(range(256)) * 12
@@ -156,7 +156,7 @@ def test_fragments_more_than_30_s_apart_are_of_two_datagrams(by_hand, read):
 
 
 def test_unfinished_datagrams_do_not_fill_the_memory(by_hand, read):
-    frames = [by_hand.fragment(bytes(8), 65000, is_last=True, identification=number) for number in range(MOST_UNFINISHED + 5)]
+    frames = [by_hand.fragment(bytes(8), 65000, is_last=True, identification=number) for number in range(MAX_UNFINISHED + 5)]
     datagrams, notes = read(frames)
     assert datagrams == []
     assert notes == (

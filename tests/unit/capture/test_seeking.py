@@ -144,9 +144,9 @@ def test_seeking_in_what_is_no_capture_is_an_error(file_of):
 
 def test_the_index_stays_bounded_and_keeps_its_first_point():
     index = SeekIndex(1)
-    for number in range(3 * seek.MOST_POINTS):
+    for number in range(3 * seek.MAX_POINTS):
         index.add(SeekPoint(host_stamp_ns=number, frame=number + 1, latest_ns=number, offset=number, layout=None))
-    assert seek.MOST_POINTS / 2 <= len(index) <= seek.MOST_POINTS
+    assert seek.MAX_POINTS / 2 <= len(index) <= seek.MAX_POINTS
     assert index.before(-1).frame == 1
     assert 0 <= 150_000 - index.before(150_000).host_stamp_ns < 8
 

@@ -11,7 +11,7 @@ from hilsim.fly.autopilot.session import SessionWord
 from hilsim.fly.autopilot.specs import ControllerSpec, VehicleRigSpec
 from hilsim.fly.collision.contacts import PART_NS, Touching, TouchWord
 from hilsim.fly.collision.surroundings import LOOK_NS, look_around
-from hilsim.vehicle.contact import MOST_PUSH_MPS2
+from hilsim.vehicle.contact import MAX_PUSH_MPS2
 from hilsim.world.assets.street.street import street_objects
 from hilsim.world.geometry.poses import Pose
 from hilsim.world.geometry.tracks import linear_track
@@ -86,7 +86,7 @@ def test_a_wall_that_is_met_at_four_and_a_half_metres_a_second_is_one_contact_as
     made.flight.state.rotor_radps[:] = 800.0
     rows, closing, crashed = flown(made, world, 1000)
     assert closing[:, 1].max() == pytest.approx(4.5, rel=0.1)
-    assert rows[:, 0].max() <= 3.0 - 0.40 + 4.5**2 / (2.0 * MOST_PUSH_MPS2) + 5e-3
+    assert rows[:, 0].max() <= 3.0 - 0.40 + 4.5**2 / (2.0 * MAX_PUSH_MPS2) + 5e-3
     assert not crashed.any()
     assert contacts(made) == 1
     assert made.shared.touch.closing_mps[0] == pytest.approx(4.5, rel=0.1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hilsim.fly.collision.surroundings import LOOK_NS, build_surroundings, carry_planes, is_below_ground, look_around, surface_velocity
-from hilsim.vehicle.multirotor import MOST_OBSTACLES, build_multirotor, state_at
+from hilsim.vehicle.multirotor import MAX_OBSTACLES, build_multirotor, state_at
 from hilsim.world.geometry.poses import Pose, mounting
 from hilsim.world.geometry.tracks import linear_track
 from hilsim.world.scene.materials import DEFAULTS
@@ -41,7 +41,7 @@ def wall(x_m):
 def test_before_the_first_look_there_is_nothing():
     around = build_surroundings(_MULTIROTOR)
     assert around.ground.tolist() == [list(NOTHING)] * len(_MULTIROTOR.point)
-    assert around.obstacles.tolist() == [list(NOTHING)] * MOST_OBSTACLES
+    assert around.obstacles.tolist() == [list(NOTHING)] * MAX_OBSTACLES
     assert around.height_m.tolist() == [np.inf]
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hilsim.config.classes_table import MOST_OWN_NUSCENES, NUSCENES_NAMES, SEMANTIC_KITTI_CLASSES, ClassSpec, class_rules, classes_by_label
+from hilsim.config.classes_table import MAX_OWN_NUSCENES, NUSCENES_NAMES, SEMANTIC_KITTI_CLASSES, ClassSpec, class_rules, classes_by_label
 from hilsim.config.rig import load_rig
 from hilsim.errors import ConfigError
 from tests.support import ROOM, write_rig
@@ -64,7 +64,7 @@ def test_a_key_that_is_no_label_is_refused(key):
 
 
 def test_the_number_of_categories_that_nuscenes_does_not_have_is_limited_by_a_byte():
-    many = {str(label): ClassSpec(name=f"thing {label}") for label in range(MOST_OWN_NUSCENES)}
+    many = {str(label): ClassSpec(name=f"thing {label}") for label in range(MAX_OWN_NUSCENES)}
     assert faults_of(many) == []
     assert faults_of(many | {"250": ClassSpec(name="one more")}) == [
         "classes must have at most 224 entries that are no category of nuScenes', got 225"

@@ -16,7 +16,7 @@ from hilsim.join.external.messages import (
     HAS_VELOCITY,
     HEADER_DTYPE,
     HEADER_SIZE,
-    MOST_RECORDS,
+    MAX_RECORDS,
     OBJECT_DTYPE,
     POSE_DTYPE,
     RECORD_SIZE,
@@ -87,7 +87,7 @@ def test_messages_with_records_are_read_as_they_were_written():
 
 def test_the_largest_message_fits_a_datagram():
     payload = encode(
-        MessageKind.POSES, poses_of(range(MOST_RECORDS), np.zeros((MOST_RECORDS, 3)), np.tile((1.0, 0.0, 0.0, 0.0), (MOST_RECORDS, 1))), time_ns=0
+        MessageKind.POSES, poses_of(range(MAX_RECORDS), np.zeros((MAX_RECORDS, 3)), np.tile((1.0, 0.0, 0.0, 0.0), (MAX_RECORDS, 1))), time_ns=0
     )
     assert len(payload) == DATAGRAM_SIZE <= 65_507 < DATAGRAM_SIZE + RECORD_SIZE
 

@@ -12,7 +12,7 @@ from tests.unit.families.velodyne.conformance.streams import vlp16
 from tools.judge import classifier
 from tools.judge.__main__ import main
 from tools.judge.capture_sample import sample_capture
-from tools.judge.classifier import FEWEST_ROWS, area_under_curve, matched_rows, trained_area
+from tools.judge.classifier import MIN_ROWS, area_under_curve, matched_rows, trained_area
 from tools.judge.feature_table import FeatureTable
 from tools.judge.groups import GROUPS
 from tools.judge.judge import judge
@@ -65,7 +65,7 @@ def test_matched_rows_have_equally_many_of_each_cell():
     np.testing.assert_array_equal(counts[0], counts[1])
     np.testing.assert_array_equal(counts[0][2:5], np.minimum(*(np.bincount(part, minlength=9)[2:5] for part in cells)))
     assert all(len(set(rows.tolist())) == len(rows) for rows in chosen)
-    assert len(matched_rows(np.zeros(9000, dtype=np.int64), np.zeros(9000, dtype=np.int64))[0]) == classifier.MOST_ROWS
+    assert len(matched_rows(np.zeros(9000, dtype=np.int64), np.zeros(9000, dtype=np.int64))[0]) == classifier.MAX_ROWS
 
 
 def table(generator, count, shift):
@@ -85,7 +85,7 @@ def test_a_trained_area_is_near_the_best_possible_one(shift, area):
 
 def test_too_few_rows_are_no_area():
     generator = np.random.default_rng(4)
-    tables = [table(generator, count, 1.0) for count in (100, 100, FEWEST_ROWS - 1, 100)]
+    tables = [table(generator, count, 1.0) for count in (100, 100, MIN_ROWS - 1, 100)]
     assert np.isnan(trained_area((tables[0], tables[1]), (tables[2], tables[3]), "", is_matched=False))
 
 

@@ -26,7 +26,7 @@ from hilsim.telemetry.readings import Reading
 from tests.plugins import EXAMPLE, distribution, install_example
 from tests.support import write_rig
 
-MOST_LINES = 120
+MAX_LINES = 120
 TEXT = 'name = "yard"\nmetrics.enabled = false\ntransmit.lock_memory = false\n[[beacon]]\nname = "gate"\n[[beacon]]\nname = "mast"\nport = 7778\n'
 
 
@@ -41,7 +41,7 @@ def rig(plugin_site):
 
 
 def test_it_is_one_small_module():
-    assert (EXAMPLE / "hilsim_plugin_example" / "beacon.py").read_text().count("\n") <= MOST_LINES
+    assert (EXAMPLE / "hilsim_plugin_example" / "beacon.py").read_text().count("\n") <= MAX_LINES
 
 
 def test_check_prints_its_keys_its_notes_and_its_number(plugin_site):

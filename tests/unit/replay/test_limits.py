@@ -13,7 +13,7 @@ from hilsim.protocols.flow_key import FlowKey
 from hilsim.replay.flows import LoopbackSources
 from hilsim.replay.offline import OfflineReplay
 from hilsim.replay.plan import begin_times_ns, look_over
-from hilsim.replay.player import MOST_TRACKS
+from hilsim.replay.player import MAX_TRACKS
 from hilsim.replay.reader import CaptureReader
 from hilsim.replay.specs import ReplaySpec
 from tests.unit.capture import frames_by_hand as by_hand
@@ -124,4 +124,4 @@ def test_more_flows_than_can_be_replayed_are_refused(tmp_path):
 
 
 def test_the_player_has_room_for_as_many_flows_as_the_table_of_limits_says():
-    assert REPLAY_FLOWS.bound == MOST_TRACKS
+    assert REPLAY_FLOWS.bound == MAX_TRACKS

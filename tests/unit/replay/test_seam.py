@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hilsim.families.cepton.recognition import CeptonKind
 from hilsim.families.velodyne.recognition import VelodyneKind
-from hilsim.replay.seam import CLOSE_CDEG, MOST_CANDIDATES, Cut, CutCandidates, CutPacket, find_cut, seam_note
+from hilsim.replay.seam import CLOSE_CDEG, MAX_CANDIDATES, Cut, CutCandidates, CutPacket, find_cut, seam_note
 from tests.depth import examples
 from tests.unit.replay.streams import data_packet, stdv_packet
 
@@ -109,17 +109,17 @@ def test_candidates_of_a_velodyne_are_all_its_packets_by_their_first_azimuth():
 def test_choosing_takes_little_memory_however_many_packets_there_are():
     found = CutCandidates(VELODYNE)
     payload = bytes(1206)
-    for frame in range(2 * MOST_CANDIDATES):
+    for frame in range(2 * MAX_CANDIDATES):
         found.look(frame, payload)
-    first, last = turning(MOST_CANDIDATES), turning(MOST_CANDIDATES, first=100_000)
+    first, last = turning(MAX_CANDIDATES), turning(MAX_CANDIDATES, first=100_000)
     tracemalloc.start()
     try:
         assert find_cut(VELODYNE, first, last) is not None
         assert tracemalloc.get_traced_memory()[1] < 5e6
     finally:
         tracemalloc.stop()
-    assert len(found.packets) == MOST_CANDIDATES
-    assert found.packets[-1].frame == 2 * MOST_CANDIDATES - 1
+    assert len(found.packets) == MAX_CANDIDATES
+    assert found.packets[-1].frame == 2 * MAX_CANDIDATES - 1
 
 
 @given(

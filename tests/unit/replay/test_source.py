@@ -13,7 +13,7 @@ from hilsim.errors import CaptureError, TransmitError
 from hilsim.protocols.ethernet import PAYLOAD_ONLY
 from hilsim.replay import source as source_module
 from hilsim.replay.flows import FlowRule
-from hilsim.replay.player import MOST_TRACKS, Word
+from hilsim.replay.player import MAX_TRACKS, Word
 from hilsim.replay.source import ReplaySource
 from hilsim.replay.specs import ReplaySpec
 from hilsim.transmit.ring import allocate_rings
@@ -203,7 +203,7 @@ def test_an_error_of_this_program_while_reading_hangs_nothing(bench, turning):
 
 def test_more_flows_than_there_is_room_for_are_a_fault(bench, tmp_path):
     recording = Recording()
-    for number in range(MOST_TRACKS + 1):
+    for number in range(MAX_TRACKS + 1):
         recording.add(number * 1000, CAMERA._replace(source_port=1000 + number), b"x")
     with pytest.raises(CaptureError, match=r"must have at most 256 flows to be replayed, got more: choose some"):
         bench(recording.write(tmp_path / "many.pcap")).open()

@@ -11,7 +11,7 @@ from hilsim.errors import require
 from hilsim.vehicle.aerodynamics import MOTION_SIZE
 from hilsim.vehicle.contact import no_planes, plane_through
 from hilsim.vehicle.hold import Hold, HoldSpec, HoldState, build_hold, hold_command, hold_start
-from hilsim.vehicle.multirotor import MOST_OBSTACLES, Multirotor, MultirotorState, build_multirotor, legs_down, step
+from hilsim.vehicle.multirotor import MAX_OBSTACLES, Multirotor, MultirotorState, build_multirotor, legs_down, step
 from hilsim.vehicle.specs import VehicleSpec
 from hilsim.vehicle.wind import Wind, WindSpec, WindState, build_wind, wind_at, wind_from
 from hilsim.world.geometry.frames import Vector
@@ -64,7 +64,7 @@ class FlightSpec:
 
     def __post_init__(self) -> None:
         require(
-            (len(self.obstacles) <= MOST_OBSTACLES, f"obstacles must be at most {MOST_OBSTACLES}, got {len(self.obstacles)}"),
+            (len(self.obstacles) <= MAX_OBSTACLES, f"obstacles must be at most {MAX_OBSTACLES}, got {len(self.obstacles)}"),
             (
                 self.hold.period_ns % self.step_ns == 0,
                 f"hold.period_ns must be a whole number of steps of {self.step_ns}, got {self.hold.period_ns}",

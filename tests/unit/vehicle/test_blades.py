@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hilsim.vehicle.contact import plane_through
-from hilsim.vehicle.multirotor import MOST_STRIKE_SINE, build_multirotor, is_damaged, state_at, velocity_of
+from hilsim.vehicle.multirotor import MAX_STRIKE_SINE, build_multirotor, is_damaged, state_at, velocity_of
 from hilsim.world.geometry.rotations import from_roll_pitch_yaw
 from tests.compiled import compiled_only
 from tests.unit.vehicle.vehicles import HOVER_COMMAND, HOVER_RADPS, changed, ground, run
@@ -66,7 +66,7 @@ def test_the_attitude_of_the_vehicle_decides_which_blades_are_struck():
 @pytest.mark.parametrize(("off_deg", "is_struck"), [(-1.0, True), (1.0, False)])
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
 def test_an_obstacle_more_than_thirty_degrees_above_or_below_the_rotors_breaks_no_blade(off_deg, is_struck, sign):
-    elevation_deg = sign * (math.degrees(math.asin(MOST_STRIKE_SINE)) + off_deg)
+    elevation_deg = sign * (math.degrees(math.asin(MAX_STRIKE_SINE)) + off_deg)
     assert bool(broken(met(UNGUARDED, *wall(0.0, elevation_deg), steps=1))) == is_struck
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.vehicle.contact import MOST_PUSH_MPS2, no_planes, plane_through
+from hilsim.vehicle.contact import MAX_PUSH_MPS2, no_planes, plane_through
 from hilsim.vehicle.multirotor import build_multirotor, legs_down, orientation_of, position_of, rates_of, state_at, velocity_of
 from hilsim.world.geometry.rotations import from_roll_pitch_yaw, matrix_from_quaternion, rotate
 from tests.compiled import COMPILED, compiled_only
@@ -230,7 +230,7 @@ def test_a_wall_stops_the_vehicle_and_the_speed_is_reported():
         obstacles=wall,
         each=lambda after: (*position_of(after), *velocity_of(after), *after.closing_mps),
     )
-    assert seen[:, 0].max() == pytest.approx(5.0 - 0.35 + 2.0**2 / (2.0 * MOST_PUSH_MPS2), abs=4e-3)  # guards give way
+    assert seen[:, 0].max() == pytest.approx(5.0 - 0.35 + 2.0**2 / (2.0 * MAX_PUSH_MPS2), abs=4e-3)  # guards give way
     assert seen[-1, 0] == pytest.approx(5.0 - 0.35, abs=1e-4)
     assert seen[:, 7].max() == pytest.approx(2.0, rel=1e-9)
     np.testing.assert_array_equal(seen[:, 6], 0.0)
@@ -252,7 +252,7 @@ def test_a_corner_of_walls_holds_from_all_sides():
     corner = np.array([plane_through((1.0, 0.0, 0.0), (-1.0, 0.0, 0.0)), plane_through((0.0, 1.0, 0.0), (0.0, -1.0, 0.0))])
     state = state_at(multirotor, (0.0, 0.1, 2.0), velocity_mps=(3.0, 4.0, 0.0))
     seen = run(multirotor, state, 600, obstacles=corner, each=lambda after: position_of(after)[:2])
-    assert seen.max() <= 0.65 + 4.0**2 / (2.0 * MOST_PUSH_MPS2) + 5e-3
+    assert seen.max() <= 0.65 + 4.0**2 / (2.0 * MAX_PUSH_MPS2) + 5e-3
 
 
 def test_a_contact_too_fast_breaks_the_vehicle_for_good():

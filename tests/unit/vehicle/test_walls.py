@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.vehicle.contact import MOST_PUSH_MPS2, no_planes, plane_through
+from hilsim.vehicle.contact import MAX_PUSH_MPS2, no_planes, plane_through
 from hilsim.vehicle.imu import accelerometer, build_imu
 from hilsim.vehicle.multirotor import advance, build_multirotor, rates_of, state_at, velocity_of
 from hilsim.vehicle.sensor_specs import ImuSpec
@@ -95,8 +95,8 @@ def test_an_impact_lasts_as_long_as_the_bounded_push_takes(speed_mps):
     state = state_at(multirotor, (0.0, 0.0, 5.0), velocity_mps=(speed_mps, 0.0, 0.0), rotor_radps=HOVER_RADPS)
     seen = run(multirotor, state, 80, command=HOVER_COMMAND, obstacles=WALL, each=lambda after: (after.motion[0], after.motion[3]))
     stopped = int(np.argmax(np.abs(seen[:, 1]) < 1e-9))
-    assert stopped * STEP_S == pytest.approx(speed_mps / MOST_PUSH_MPS2, abs=2.0 * STEP_S)
-    assert seen[:, 0].max() == pytest.approx(speed_mps**2 / (2.0 * MOST_PUSH_MPS2), abs=speed_mps * STEP_S + 0.1 * stopped * STEP_S)
+    assert stopped * STEP_S == pytest.approx(speed_mps / MAX_PUSH_MPS2, abs=2.0 * STEP_S)
+    assert seen[:, 0].max() == pytest.approx(speed_mps**2 / (2.0 * MAX_PUSH_MPS2), abs=speed_mps * STEP_S + 0.1 * stopped * STEP_S)
 
 
 @compiled_only

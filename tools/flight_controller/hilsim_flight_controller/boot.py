@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from hilsim_flight_controller.wire import V1, V2
 
 _WINDOW = 80
-_LEAST = 3
+_MIN_WAITING = 3
 _LOOK_US = 100_000
 _LOOK_AGAIN_US = 1_000_000
 _HEARTBEAT_SIZE = 9
@@ -43,7 +43,7 @@ class UsbScan:
         if self.found or now_us < self.next_look_us:
             return False
         self.next_look_us = now_us + _LOOK_US
-        if len(self.waiting) < _LEAST:
+        if len(self.waiting) < _MIN_WAITING:
             return False
         window = bytes(self.waiting[:_WINDOW])
         del self.waiting[:_WINDOW]

@@ -23,7 +23,7 @@ _FORGIVEN_US = 5_000_000
 _DISARMED = -0.1  # PWM 900 as PX4 1.12 scales it
 _HEARTBEAT_WISH = (common.MAV_CMD_REQUEST_MESSAGE, float(common.MAVLINK_MSG_ID_HEARTBEAT))
 _ARMED_FLAG = common.MAV_MODE_FLAG_SAFETY_ARMED
-_MOST_KEPT = 20_000
+_MAX_KEPT = 20_000
 _STATE_INTERVAL_US = 5000.0
 
 
@@ -308,6 +308,6 @@ class Px4:
 
     def _keep(self, raw: bytes) -> None:
         """Keep frames other than the actuators', to compare them with a ground station's."""
-        if len(self.sent) < _MOST_KEPT:
+        if len(self.sent) < _MAX_KEPT:
             self.sent.append(raw)
         self.out += raw

@@ -10,7 +10,7 @@ from pathlib import Path
 from hilsim.errors import LinkError
 
 _CHUNK = 65_536
-_MOST_WAITING = 16_384
+_MAX_WAITING = 16_384
 
 
 def raw(fd: int) -> None:
@@ -58,7 +58,7 @@ class Line:
         """Write whole frames: all of them or none."""
         if self.fd is None:
             return
-        if len(self.waiting) + len(data) > _MOST_WAITING:
+        if len(self.waiting) + len(data) > _MAX_WAITING:
             self.lost_bytes += len(data)
         else:
             self.waiting += data

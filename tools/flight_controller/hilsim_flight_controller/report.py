@@ -6,7 +6,7 @@ from typing import Any
 
 from hilsim_flight_controller.flight_report import RULES, Event, Fault
 
-MOST_KEPT = 20
+MAX_KEPT = 20
 """Maximum number of faults of a rule kept in words; all are counted."""
 
 
@@ -37,7 +37,7 @@ class Report:
         self.judged[rule] += 1
         if not holds:
             self.broken[rule] += 1
-            if self.broken[rule] <= MOST_KEPT:
+            if self.broken[rule] <= MAX_KEPT:
                 shown = f"{value:.6g}" if isinstance(value, float) else str(value)
                 self.faults.append(Fault(rule=rule, time_s=now_us * 1e-6, field=name, value=shown, must=must))
         return holds

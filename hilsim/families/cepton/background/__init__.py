@@ -22,7 +22,7 @@ from hilsim.world.scene.background import Grid, ImageGrid
 
 _COLUMNS, _ROWS = 320, 160
 _EXTENT_STEP = 0.01
-_LEAST_BYTES = 20
+_MIN_BYTES = 20
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +36,7 @@ class StdvSource(MapSource):
     @classmethod
     def recognise(cls, batch: DatagramArrays) -> npt.NDArray[np.bool_]:
         """Packets that begin with their name."""
-        return starts_with(batch, batch.size >= _LEAST_BYTES, cls.signature)
+        return starts_with(batch, batch.size >= _MIN_BYTES, cls.signature)
 
     @classmethod
     def identify(cls, payloads: list[bytes]) -> Self:  # noqa: ARG003 - they name no model

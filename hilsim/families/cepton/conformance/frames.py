@@ -13,7 +13,7 @@ SMALL = Rule(id="frames.small", severity=Severity.NOTE, packets=2)
 _LONGEST_WITHOUT_US = 1_000_000
 _SMALLEST_POINTS = 6144
 _LEARNT = 64
-_FEWEST_TO_JUDGE = 4
+_MIN_TO_JUDGE = 4
 _LARGEST_DEVIATION = 0.1
 
 
@@ -64,7 +64,7 @@ class FramesTopic:
 
     def _end_frame(self, duration_us: int, points: int, place: Place, log: FindingLog) -> None:
         self.whole += 1
-        if len(self._durations_us) >= _FEWEST_TO_JUDGE:
+        if len(self._durations_us) >= _MIN_TO_JUDGE:
             typical_us = 1e6 * self.duration_s
             if abs(duration_us - typical_us) > _LARGEST_DEVIATION * typical_us:
                 text = f"a frame must take {typical_us:.0f} us as those before, got {duration_us} us and {points} points"

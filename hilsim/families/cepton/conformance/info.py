@@ -25,10 +25,10 @@ SYNC = Rule(id="info.sync", severity=Severity.WARNING, packets=2)
 SYNC_LEAP = Rule(id="info.sync_leap", severity=Severity.WARNING, packets=2)
 
 MODELS = frozenset((1, 3, 6, 7, 10, 11, 12, 14, 15, 16, 17, 18, 21, 22, 24, 25, 26, 27, 28, 30, 31, 32, 33, 34, 35, 36, 37))
-_FARTHEST_S = 5.0
+_MAX_S = 5.0
 _RESERVED = ("reserved_0", "reserved_1", "reserved_2", "reserved_3", "reserved_4")
 _KEPT_GAPS = 4096
-_FEWEST_POINT_PACKETS = 20
+_MIN_POINT_PACKETS = 20
 
 
 class InfoTopic:
@@ -142,7 +142,7 @@ class InfoTopic:
             if point_packets >= NONE.packets:
                 log.report(NONE, f"no sensor information with {point_packets} point packets: SDK 3 makes no frames of them")
             return
-        if self.latest is not None and point_packets >= _FEWEST_POINT_PACKETS and (self.latest.returns == 2) != (seconds > 0):
+        if self.latest is not None and point_packets >= _MIN_POINT_PACKETS and (self.latest.returns == 2) != (seconds > 0):
             log.report(RETURNS, f"returns must be {2 if seconds else 1} with {seconds} second returns among the points, got {self.latest.returns}")
         self._conclude_times(log)
 
@@ -154,7 +154,5 @@ class InfoTopic:
         if late and self.packets >= MISSING.packets:
             log.report(MISSING, f"information must come each {self.period_s:.3f} s, got {len(late)} longer gaps, the longest {max(late):.3f} s")
         for rule, differences_s, what in ((SYNC, self._sync_s, "offset"), (POWER_UP, self._power_up_s, "time of power-up")):
-            if len(differences_s) >= rule.packets and abs(float(np.median(differences_s))) > _FARTHEST_S:
-                log.report(
-                    rule, f"stamps and the {what} must give the host's time within {_FARTHEST_S:g} s, got {float(np.median(differences_s)):+.1f} s"
-                )
+            if len(differences_s) >= rule.packets and abs(float(np.median(differences_s))) > _MAX_S:
+                log.report(rule, f"stamps and the {what} must give the host's time within {_MAX_S:g} s, got {float(np.median(differences_s)):+.1f} s")

@@ -17,9 +17,9 @@ CHANNELS = {22: 64, 24: 64, 28: 64, 31: 64, 25: 48, 30: 48, 32: 32, 33: 192}
 _LASERS = 256
 _UNKNOWN = -1
 _STEP_TOLERANCE_US = 2
-_FEWEST_TO_LEARN = 300
+_MIN_TO_LEARN = 300
 _NAMED = 16
-_FEWEST_RETURNS = 200
+_MIN_RETURNS = 200
 
 
 class LasersTopic:
@@ -71,7 +71,7 @@ class LasersTopic:
         breaks = np.cumsum(broken)
         adjoining = breaks[rows[:-1]] == breaks[rows[1:]]
         step_us = stretch.points["step_us"][rows[1:]].astype(np.int64)
-        if self._next is None and not self._gave_up and adjoining.sum() >= _FEWEST_TO_LEARN:
+        if self._next is None and not self._gave_up and adjoining.sum() >= _MIN_TO_LEARN:
             self._learn(here[adjoining], there[adjoining], step_us[adjoining])
         if self._next is None:
             return
@@ -107,7 +107,7 @@ class LasersTopic:
             log.report(CYCLE, f"lasers must fire in one order, got none among {self.count}")
         if packets < SILENT.packets or not self.returns.any():
             return
-        stuck = np.flatnonzero((self.returns >= _FEWEST_RETURNS) & (self._lowest == self._highest).all(axis=1)).tolist()
+        stuck = np.flatnonzero((self.returns >= _MIN_RETURNS) & (self._lowest == self._highest).all(axis=1)).tolist()
         for laser in stuck if len(stuck) < self.count else []:  # another rule reports all of them
             log.report(CONSTANT, f"laser {laser} must return from different places, got one place for all {int(self.returns[laser])} returns")
         silent = np.flatnonzero((self.firings > 0) & (self.returns == 0)).tolist()

@@ -21,7 +21,7 @@ SECOND_SAME = Rule(id="second.same", severity=Severity.ERROR)
 SECOND_GAP = Rule(id="second.gap", severity=Severity.WARNING)
 
 _CLOSEST_M = 0.5
-_FEWEST_COPIED = 16  # smallest number of returns of a packet for a comparison
+_MIN_COPIED = 16  # smallest number of returns of a packet for a comparison
 _ROUNDING = 0.75
 """Largest error of a coordinate in counts: half a count, plus the sensor's own rounding."""
 _X, _Y, _Z, _REFLECTIVITY, _STEP, _CHANNEL, _FLAGS = 0, 2, 4, 6, 7, 8, 9
@@ -73,7 +73,7 @@ class PointsTopic:
         returns = np.add.reduceat(stretch.is_return, stretch.start, dtype=np.int64)
         before = [self._last_places, *packets[:-1]]  # before the first packet: no places, which equal none
         self._last_places = packets[-1]
-        for row in np.flatnonzero(returns >= _FEWEST_COPIED).tolist():
+        for row in np.flatnonzero(returns >= _MIN_COPIED).tolist():
             if np.array_equal(before[row], packets[row]):
                 log.report(COPIED, "a packet must be measured, got the places of the packet before", stretch.place(int(stretch.start[row])))
 

@@ -15,8 +15,8 @@ REPEATED = Rule(id="sequence.repeated", severity=Severity.ERROR, packets=2)
 RESTART = Rule(id="sequence.restart", severity=Severity.WARNING, packets=2)
 
 _NUMBERS = 1 << 32
-_FARTHEST_LEAP = 1 << 20  # 150 s of the fastest known sensor; a larger step is a restart or another sensor
-_MOST_OVERTAKEN = 16
+_MAX_LEAP = 1 << 20  # 150 s of the fastest known sensor; a larger step is a restart or another sensor
+_MAX_OVERTAKEN = 16
 _REMEMBERED = 64
 _OVERTAKEN_SHARE = 0.01
 
@@ -67,7 +67,7 @@ class SequenceTopic:
         step = (packet.sequence - last.sequence + _NUMBERS // 2) % _NUMBERS - _NUMBERS // 2
         if step == 1:
             return True
-        if -_MOST_OVERTAKEN <= step <= 0:
+        if -_MAX_OVERTAKEN <= step <= 0:
             self._note_again_or_late(packet, place, log)
             return None
         self._judge_leap(packet, step, place, log)
@@ -76,8 +76,8 @@ class SequenceTopic:
     def _judge_leap(self, packet: PointPacket, step: int, place: Place, log: FindingLog) -> None:
         """Judge a step ahead of the numbers: missing packets, a restart of the sensor, or a wrong number."""
         passed_us = packet.stamp_us - self._end_us
-        if not 1 < step <= _FARTHEST_LEAP:
-            runs_on = 0 <= passed_us <= _MOST_OVERTAKEN * max(self._last_duration_us, 1)
+        if not 1 < step <= _MAX_LEAP:
+            runs_on = 0 <= passed_us <= _MAX_OVERTAKEN * max(self._last_duration_us, 1)
             text = f"the number begins anew: {packet.sequence} after {self._last.sequence if self._last else None}, " + (
                 "while stamps run on" if runs_on else "and so do the stamps"
             )
@@ -103,7 +103,7 @@ class SequenceTopic:
         if passed_us > 0:
             self._miss(packets)
             return False
-        if packets >= -_MOST_OVERTAKEN:
+        if packets >= -_MAX_OVERTAKEN:
             self._note_again_or_late(packet, place, log)
             return None
         log.report(RESTART, f"stamps begin anew: {packet.stamp_us} after {self._end_us}", place)

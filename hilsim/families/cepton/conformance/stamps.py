@@ -17,7 +17,7 @@ UTC_FROM_US = 10**15
 _ENDS = 32
 _SHORTEST_S = 1.0
 _LARGEST_DIFFERENCE = 0.02
-_FARTHEST_FROM_UTC_S = 5.0
+_MAX_FROM_UTC_S = 5.0
 
 
 class StampsTopic:
@@ -82,8 +82,8 @@ class StampsTopic:
             log.report(CONSTANT, f"steps must not all be 0, got that in {self.packets} packets")
         if abs(self.rate_ratio - 1.0) > _LARGEST_DIFFERENCE:
             log.report(RATE, f"stamps must count as fast as the host within {100 * _LARGEST_DIFFERENCE:g} %, got {100 * self.rate_ratio:.2f} % of it")
-        if self.is_utc and self.packets >= UTC.packets and abs(self.ahead_of_host_s) > _FARTHEST_FROM_UTC_S:
-            log.report(UTC, f"stamps since 1970 must be the host's time within {_FARTHEST_FROM_UTC_S:g} s, got {self.ahead_of_host_s:+.1f} s")
+        if self.is_utc and self.packets >= UTC.packets and abs(self.ahead_of_host_s) > _MAX_FROM_UTC_S:
+            log.report(UTC, f"stamps since 1970 must be the host's time within {_MAX_FROM_UTC_S:g} s, got {self.ahead_of_host_s:+.1f} s")
 
 
 def _ahead_s(packets: list[PointPacket]) -> float:

@@ -9,9 +9,9 @@ from hilsim.read.analysis.comparison.histogram import Histogram
 
 RANGE_CLASSES_M = ((1, 5), (5, 10), (10, 20), (20, 40), (40, 600))
 """Classes of range of the photons: from the first to before the second number; an echo from the near zone does not reach the detector whole."""
-LEAST_REFLECTIVITY, MOST_REFLECTIVITY = 5, 100
+MIN_REFLECTIVITY, MAX_REFLECTIVITY = 5, 100
 """Reflectivity for which photons are compared: above 100 the scale is logarithmic, below 5 the byte's rounding is too coarse."""
-_RANGE_BIN_M, _FARTHEST_M = 0.01, 600.0
+_RANGE_BIN_M, _MAX_M = 0.01, 600.0
 _VALUES = 65_536
 _SEPARATION_BIN_M, _LARGEST_SEPARATION_M = 0.001, 100.0
 
@@ -39,7 +39,7 @@ class PixelStatistics:
 
     def __init__(self, profile: Profile) -> None:
         self.reflectivity = Histogram(first=0.0, width=1.0, bins=256)
-        self.ranges_m = Histogram(first=0.0, width=_RANGE_BIN_M, bins=round(_FARTHEST_M / _RANGE_BIN_M))
+        self.ranges_m = Histogram(first=0.0, width=_RANGE_BIN_M, bins=round(_MAX_M / _RANGE_BIN_M))
         self.signal = tuple(Histogram(first=-1.0, width=0.002, bins=4500) for _ in RANGE_CLASSES_M)
         self.empty_signal, self.near_ir, self.empty_near_ir = _photons(), _photons(), _photons()
         self.pixels = self.empty = self.suppressed = 0
@@ -67,7 +67,7 @@ class PixelStatistics:
             self.empty_near_ir.add_places(pixels.near_ir[:, 0][is_empty])
 
     def _add_signal(self, signal: npt.NDArray[np.float64], range_m: npt.NDArray[np.float64], reflectivity: npt.NDArray[np.int64]) -> None:
-        is_fit = (reflectivity >= LEAST_REFLECTIVITY) & (reflectivity <= MOST_REFLECTIVITY) & (signal > 0)
+        is_fit = (reflectivity >= MIN_REFLECTIVITY) & (reflectivity <= MAX_REFLECTIVITY) & (signal > 0)
         for (near_m, far_m), histogram in zip(RANGE_CLASSES_M, self.signal, strict=True):
             chosen = is_fit & (range_m >= near_m) & (range_m < far_m)
             histogram.add(np.log10(signal[chosen] * range_m[chosen] ** 2 / reflectivity[chosen]))

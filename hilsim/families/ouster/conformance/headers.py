@@ -21,7 +21,7 @@ STATES = Rule(id="ouster.states", severity=Severity.ERROR)
 FOOTER = Rule(id="ouster.footer", severity=Severity.ERROR)
 
 _H = HeaderField
-_LONGEST_COUNTDOWN_S, _MOST_SHUTDOWN, _MOST_LIMITING = 30, 1, 9
+_LONGEST_COUNTDOWN_S, _MAX_SHUTDOWN, _MAX_LIMITING = 30, 1, 9
 
 
 def _reserved(kind: HeaderKind) -> npt.NDArray[np.uint8]:
@@ -85,8 +85,8 @@ def _look_at_states(block: LidarBlock, log: FindingLog) -> None:
     for name, most in (
         ("shutdown_countdown_s", _LONGEST_COUNTDOWN_S),
         ("limiting_countdown_s", _LONGEST_COUNTDOWN_S),
-        ("thermal_shutdown", _MOST_SHUTDOWN),
-        ("shot_limiting", _MOST_LIMITING),
+        ("thermal_shutdown", _MAX_SHUTDOWN),
+        ("shot_limiting", _MAX_LIMITING),
     ):
         _report_field(block, log, STATES, HeaderField[name.upper()], headers[name] > most, f"{name} must be 0 to {most}")
 

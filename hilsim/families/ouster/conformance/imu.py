@@ -26,14 +26,14 @@ HEADER = Rule(id="ouster.imu_header", severity=Severity.ERROR)
 IMU_ORDER = Rule(id="ouster.imu_order", severity=Severity.ERROR, packets=2)
 
 _PERIOD_NS, _PERIOD_DOUBT_NS = 10_000_000, 20_000
-_MOST_PERIODS = 1000
+_MAX_PERIODS = 1000
 _LATEST_READING_NS = 2_000_000
 _STEPS_PER_G, _STEPS_PER_DPS = 16_384, 32_768 / 250.0
 """Finest steps of both values; the default ranges have 1/4096 g and 250/32768 degrees a second."""
 _COARSEST = 1e-3
-_LEAST_G, _MOST_G = 0.3, 3.0
+_MIN_G, _MAX_G = 0.3, 3.0
 _FIRST, _NMEA_END = 132, 125
-_MOST_KEPT = 1000
+_MAX_KEPT = 1000
 _MPS2_PER_G = 9.80665
 
 
@@ -44,8 +44,8 @@ class ImuTopic:
         self.packets = 0
         self._last_ns: int | None = None
         self._periods = self._off_periods = 0
-        self._norms_g: deque[float] = deque(maxlen=_MOST_KEPT)
-        self._steps_ns: deque[int] = deque(maxlen=_MOST_KEPT)
+        self._norms_g: deque[float] = deque(maxlen=_MAX_KEPT)
+        self._steps_ns: deque[int] = deque(maxlen=_MAX_KEPT)
 
     def look(self, datagram: CapturedDatagram, metadata: SensorMetadata | None, header: HeaderKind, log: FindingLog) -> None:
         """Judge one packet.
@@ -91,7 +91,7 @@ class ImuTopic:
             log.report(IMU_ORDER, f"diagnostic times must rise, got {step_ns} ns after the packet before", place.at(0))
             return
         periods = round(step_ns / _PERIOD_NS)
-        if periods <= _MOST_PERIODS:
+        if periods <= _MAX_PERIODS:
             self._periods += 1
             self._off_periods += periods == 0 or abs(step_ns - periods * _PERIOD_NS) > _PERIOD_DOUBT_NS
             self._steps_ns.append(step_ns)
@@ -149,5 +149,5 @@ class ImuTopic:
             log.report(PERIOD, f"diagnostic times must advance by multiples of 10 ms, got {usual_ms:.4f} ms in the median ({self._off_periods} off)")
         if self.packets >= GRAVITY.packets:
             mean_g = float(np.median(self._norms_g))
-            if not _LEAST_G <= mean_g <= _MOST_G:
+            if not _MIN_G <= mean_g <= _MAX_G:
                 log.report(GRAVITY, f"the acceleration must be about 1 g, got {mean_g:.3f} g in the median (another unit?)")

@@ -22,9 +22,9 @@ OUI = bytes.fromhex("bc0fa7")
 _TTL = 64
 _HEADERS = 28
 _MTU = 1500
-_MOST_STEP = 64
+_MAX_STEP = 64
 _DONT_FRAGMENT = 0x4000
-_MOST_NAMED = 4
+_MAX_NAMED = 4
 
 
 class LinkTopic:
@@ -60,7 +60,7 @@ class LinkTopic:
         self._is_loopback |= datagram.source.startswith("127.") or (link is not None and datagram.is_ethernet and not any(link[:12]))
         if link is None or not datagram.is_ethernet or not any(link[:12]):
             return
-        if len(self._macs) < _MOST_NAMED:
+        if len(self._macs) < _MAX_NAMED:
             self._macs.add(link[6:12])
         if link[6:9] != OUI or link[-_HEADERS] != 0x45:
             return
@@ -83,7 +83,7 @@ class LinkTopic:
         if self._last_id is not None:
             step = (identification - self._last_id) % 65536
             self._steps += 1
-            self._counted += 1 <= step <= _MOST_STEP
+            self._counted += 1 <= step <= _MAX_STEP
         self._last_id = identification
 
     def conclude(self, log: FindingLog) -> None:
@@ -107,7 +107,7 @@ class LinkTopic:
 
 
 def _named(values: Iterable[str]) -> str:
-    return ", ".join(sorted(values)[:_MOST_NAMED])
+    return ", ".join(sorted(values)[:_MAX_NAMED])
 
 
 def _is_valid(head: bytes, payload: bytes) -> bool:

@@ -19,17 +19,17 @@ SECOND_COPY = Rule(id="ouster.second_copy", severity=Severity.ERROR)
 SECOND_ALONE = Rule(id="ouster.second_alone", severity=Severity.ERROR)
 SECOND_ZERO = Rule(id="ouster.second_zero", severity=Severity.ERROR)
 RETURN_ORDER = Rule(id="ouster.return_order", severity=Severity.ERROR)
-RANGE_MOST = Rule(id="ouster.range_most", severity=Severity.ERROR)
-RANGE_LEAST = Rule(id="ouster.range_least", severity=Severity.WARNING)
+RANGE_MAX = Rule(id="ouster.range_most", severity=Severity.ERROR)
+RANGE_MIN = Rule(id="ouster.range_least", severity=Severity.WARNING)
 LOOP = Rule(id="ouster.loop", severity=Severity.WARNING, packets=2)
 
-_FEWEST_PIXELS = 200
-_FEWEST_LARGEST = 3
+_MIN_PIXELS = 200
+_MIN_LARGEST = 3
 _V2_5, _V3_2 = Firmware(2, 5), Firmware(3, 2)
 _EARLY_BIT = 28
 """Bit of LEGACY's flags that an OS2 with firmware 2.3.0 sets in RNG19_RFL8_SIG16_NIR16 too, of pixels without a range."""
 _STRONGEST, _NEAREST, _FARTHEST = "STRONGEST_TO_WEAKEST", "NEAREST_TO_FARTHEST", "FARTHEST_TO_NEAREST"
-_MOST_HASHES = 100_000
+_MAX_HASHES = 100_000
 
 
 def _unused_bits(metadata: SensorMetadata) -> npt.NDArray[np.uint32]:
@@ -112,7 +112,7 @@ class PixelsTopic:
         text = f"ranges must be {10 * threshold_cm} mm or more by min_range_threshold_cm, got"
         for range_mm in np.moveaxis(found.pixels.range_mm, 1, 0):
             is_near = (range_mm > 0) & (range_mm < 10 * threshold_cm)
-            self._report(RANGE_LEAST, is_near, lambda *spot, range_mm=range_mm: f"{text} {range_mm[spot]}", block, log)
+            self._report(RANGE_MIN, is_near, lambda *spot, range_mm=range_mm: f"{text} {range_mm[spot]}", block, log)
 
     def _look_at_pairs(self, block: LidarBlock, found: LidarPackets, metadata: SensorMetadata, log: FindingLog) -> None:
         pixels = found.pixels
@@ -176,20 +176,20 @@ class PixelsTopic:
             value = hash(body.tobytes())
             self._packets += 1
             self._again += value in self._hashes
-            if len(self._hashes) < _MOST_HASHES:
+            if len(self._hashes) < _MAX_HASHES:
                 self._hashes.add(value)
 
     def conclude(self, log: FindingLog) -> None:
         """Judge the whole stream."""
-        if self._has_signal and self._without >= _FEWEST_PIXELS and self._without_signal > 0.5 * self._without:
+        if self._has_signal and self._without >= _MIN_PIXELS and self._without_signal > 0.5 * self._without:
             log.report(
                 NO_SIGNAL,
                 f"pixels without a return must have the receiver's noise as signal, got 0 in {self._without_signal:,} of {self._without:,}",
             )
-        if self._has_near_ir and self._judged >= _FEWEST_PIXELS and self._without_near_ir > 0.5 * self._judged:
+        if self._has_near_ir and self._judged >= _MIN_PIXELS and self._without_near_ir > 0.5 * self._judged:
             log.report(NEAR_IR, f"every pixel must have near infrared, return or not, got 0 in {self._without_near_ir:,} of {self._judged:,}")
-        if self._largest >= _FEWEST_LARGEST:
-            log.report(RANGE_MOST, f"a range beyond the largest must be 0, got the largest itself in {self._largest:,} pixels")
+        if self._largest >= _MIN_LARGEST:
+            log.report(RANGE_MAX, f"a range beyond the largest must be 0, got the largest itself in {self._largest:,} pixels")
         if self._again > 1:
             log.report(
                 LOOP, f"pixels must be measured anew, got those of an earlier packet in {self._again} of {self._packets} packets: is it a loop?"

@@ -17,10 +17,10 @@ COLUMN_CONSTANT = Rule(id="ouster.column_constant", severity=Severity.ERROR, pac
 
 _INTERNAL = "TIME_FROM_INTERNAL_OSC"
 _REV_6_NS, _REV_7_NS = 10, 8
-_MOST_STEP_NS = 20_000
+_MAX_STEP_NS = 20_000
 """Largest difference of a step from the period: 16 us was seen (firmware 2.5.2)."""
-_MOST_PERIOD_RATIO = 0.003
-_LEAST_SPREAD_NS = 300.0
+_MAX_PERIOD_RATIO = 0.003
+_MIN_SPREAD_NS = 300.0
 """Smallest standard deviation of steps: 1.4 us was seen."""
 
 
@@ -58,8 +58,8 @@ class StampsTopic:
         if metadata is None:
             return
         nominal_ns = self._nominal_ns = block.column_ns
-        wrong = (np.abs(step - nominal_ns) > _MOST_STEP_NS) & (step > 0)
-        text = f"columns must come each {nominal_ns / 1000:.3f} us within {_MOST_STEP_NS / 1000:.0f}, got"
+        wrong = (np.abs(step - nominal_ns) > _MAX_STEP_NS) & (step > 0)
+        text = f"columns must come each {nominal_ns / 1000:.3f} us within {_MAX_STEP_NS / 1000:.0f}, got"
         log.report_each(
             COLUMN_STEP,
             wrong,
@@ -94,13 +94,13 @@ class StampsTopic:
             if self.grid_ns > most and self.grid_ns != self._double_ns:  # some firmware passes PTP time through a double
                 log.report(STAMP_COARSE, f"stamps must use a grid of {most} ns at most, got multiples of {self.grid_ns} ns only")
             sd_ns = 1000.0 * self.steps_us.sd
-            if sd_ns < _LEAST_SPREAD_NS:
-                log.report(COLUMN_CONSTANT, f"the time between columns must scatter by {_LEAST_SPREAD_NS:.0f} ns or more, got {sd_ns:.0f} ns")
+            if sd_ns < _MIN_SPREAD_NS:
+                log.report(COLUMN_CONSTANT, f"the time between columns must scatter by {_MIN_SPREAD_NS:.0f} ns or more, got {sd_ns:.0f} ns")
         if np.isnan(self._nominal_ns) or not log.applies(COLUMN_PERIOD, self._packets, of="lidar packets"):
             return
         mean_us, nominal_us = self.steps_us.mean, self._nominal_ns / 1000.0
-        if abs(mean_us / nominal_us - 1.0) > _MOST_PERIOD_RATIO:
+        if abs(mean_us / nominal_us - 1.0) > _MAX_PERIOD_RATIO:
             log.report(
                 COLUMN_PERIOD,
-                f"columns must come each {nominal_us:.3f} us within {100 * _MOST_PERIOD_RATIO:g} %, got {mean_us:.3f} us in the mean",
+                f"columns must come each {nominal_us:.3f} us within {100 * _MAX_PERIOD_RATIO:g} %, got {mean_us:.3f} us in the mean",
             )

@@ -27,7 +27,7 @@ from hilsim.families.ouster.protocol.profiles import PROFILES, HeaderKind
 INITIALIZING, RUNNING = "INITIALIZING", "RUNNING"
 RUNNING_GROUPS = ("lidar_data_format", "imu_data_format")
 """Groups of the metadata that there are only while the sensor runs."""
-_MOST_ID = (1 << 24) - 1
+_MAX_ID = (1 << 24) - 1
 """0 is left out: clients take it for a packet without a number."""
 
 
@@ -143,7 +143,7 @@ class ControlState:
         return replace(self, status=STANDBY if self.active["operating_mode"] == STANDBY else RUNNING)
 
     def _begin(self, settings: Mapping[str, Any]) -> Self:
-        number = self.initialization_id % _MOST_ID + 1
+        number = self.initialization_id % _MAX_ID + 1
         return replace(self, active=settings, staged=settings, initialization_id=number, status=INITIALIZING)
 
     # Documents

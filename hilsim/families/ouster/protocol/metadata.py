@@ -28,7 +28,7 @@ GROUPS = (
 )
 LIDAR_MODES = ("512x10", "512x20", "1024x10", "1024x20", "2048x10", "4096x5")
 """Columns a turn and turns a second; the last one of some OS1 and OS2."""
-_MOST_COLUMNS = 4096
+_MAX_COLUMNS = 4096
 SIGNAL_MULTIPLIERS = (0.25, 0.5, 1, 2, 3)
 FACT_SETTINGS = ("lidar_mode", "udp_profile_lidar", "udp_profile_imu", "columns_per_packet", "header_type")
 """Keys of ``config_params`` that follow from a ``SensorMetadata``."""
@@ -186,7 +186,7 @@ def _identity_rules(sensor: SensorMetadata) -> list[tuple[bool, str]]:
 def _format_rules(sensor: SensorMetadata) -> list[tuple[bool, str]]:
     beams, shifts = sensor.beams.channels, len(sensor.pixel_shift_by_row)
     is_mode = sensor.lidar_mode in LIDAR_MODES
-    columns = sensor.columns_per_frame if is_mode else _MOST_COLUMNS
+    columns = sensor.columns_per_frame if is_mode else _MAX_COLUMNS
     window = sensor.column_window or (0, 0)
     multiplier = sensor.settings.get("signal_multiplier", 1)
     return [

@@ -17,9 +17,9 @@ CHANNELS = (16, 32, 64, 128)
 """Channels of the units that these profiles are known of."""
 _FOOTER_SIZE = 32
 _ID_PAIRS = ((0, 1), (7, 8), (14, 15))
-_IMU_SIZE, _LATEST_NS, _FARTHEST_NS = 48, 1 << 61, 1_000_000_000
-_MOST_G, _MOST_DPS = 40.0, 5000.0
-_FIRST_MEASUREMENT, _MEASUREMENT_SIZE, _MOST_MEASUREMENTS = 132, 36, 64
+_IMU_SIZE, _LATEST_NS, _MAX_NS = 48, 1 << 61, 1_000_000_000
+_MAX_G, _MAX_DPS = 40.0, 5000.0
+_FIRST_MEASUREMENT, _MEASUREMENT_SIZE, _MAX_MEASUREMENTS = 132, 36, 64
 
 
 class Fit(NamedTuple):
@@ -88,7 +88,7 @@ def is_imu_packet(payload: bytes) -> bool:
     if len(payload) == _IMU_SIZE:
         return _is_legacy_imu(payload)
     count, rest = divmod(len(payload) - _FIRST_MEASUREMENT - _FOOTER_SIZE, _MEASUREMENT_SIZE)
-    if rest or not 1 <= count <= _MOST_MEASUREMENTS or payload[0] != IMU_PACKET or any(payload[125:_FIRST_MEASUREMENT]):
+    if rest or not 1 <= count <= _MAX_MEASUREMENTS or payload[0] != IMU_PACKET or any(payload[125:_FIRST_MEASUREMENT]):
         return False
     return all(_word(payload, _FIRST_MEASUREMENT + number * _MEASUREMENT_SIZE + 10) <= 1 for number in range(count))
 
@@ -96,10 +96,10 @@ def is_imu_packet(payload: bytes) -> bool:
 def _is_legacy_imu(payload: bytes) -> bool:
     """Whether 48 bytes are times within a second of each other and possible values: an NTP packet, of the same size, has neither."""
     diagnostic_ns, accelerometer_ns, gyroscope_ns = (int.from_bytes(payload[at : at + 8], "little") for at in (0, 8, 16))
-    if not (0 < accelerometer_ns < _LATEST_NS and diagnostic_ns < _LATEST_NS) or abs(gyroscope_ns - accelerometer_ns) > _FARTHEST_NS:
+    if not (0 < accelerometer_ns < _LATEST_NS and diagnostic_ns < _LATEST_NS) or abs(gyroscope_ns - accelerometer_ns) > _MAX_NS:
         return False
     values = np.abs(np.frombuffer(payload, "<f4", offset=24))
-    return bool((values[:3] <= _MOST_G).all() and (values[3:] <= _MOST_DPS).all())
+    return bool((values[:3] <= _MAX_G).all() and (values[3:] <= _MAX_DPS).all())
 
 
 def _word(payload: bytes, at: int) -> int:

@@ -13,14 +13,14 @@ from hilsim.families.velodyne.calibration.figures import Learned, Rows
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 BYTE_EDGES = np.array([0.0, 1.5, 3.5, 6.5, 10.5, 15.5, 20.5, 30.5, 40.5, 55.5, 70.5, 85.5, 98.5])
-FEWEST_PAIRS = 300
+MIN_PAIRS = 300
 """Pairs of a range of bytes at which the standard deviation of a step is known within 5 %."""
-_MOST_CELLS = 1 << 32
+_MAX_CELLS = 1 << 32
 _SAME_RANGE_M = 0.05
 _EVEN_BYTES, _EVEN_RATIO = 2.0, 0.1
 """Change of the mean byte over two cells of a surface: noise of a short capture, and texture."""
 _CLIPS, _CLIP_SD = 4, 4.0
-_LEAST_CLIP = 1.7
+_MIN_CLIP = 1.7
 """Bytes of a laser come in steps of up to 3.3, most of them equal on dark surfaces: a limit of 4 times this keeps two steps."""
 
 
@@ -55,15 +55,15 @@ class Repeats(Rows):
         row = np.digitize(self.mean, edges) - 1
         for number in range(edges.size - 1):
             of_row = self.chosen(row == number)
-            if of_row.pairs >= FEWEST_PAIRS:
+            if of_row.pairs >= MIN_PAIRS:
                 yield of_row
 
     def sd(self) -> float:
         """Standard deviation of the byte, without far values, as of people who pass."""
         change = self.change
-        sd = max(1.4826 * float(np.median(np.abs(change))), _LEAST_CLIP)
+        sd = max(1.4826 * float(np.median(np.abs(change))), _MIN_CLIP)
         for _ in range(_CLIPS):
-            kept = change[np.abs(change) <= _CLIP_SD * max(sd, _LEAST_CLIP)]
+            kept = change[np.abs(change) <= _CLIP_SD * max(sd, _MIN_CLIP)]
             sd = float(np.sqrt(np.mean(kept**2)))
         return sd / float(np.sqrt(2.0))
 
@@ -89,7 +89,7 @@ def _repeats_of(visits: Visits, number: int) -> Repeats:
     cell = visits.cell[is_part]
     return Repeats(
         laser=cell // visits.cells,
-        cell=cell + number * _MOST_CELLS,
+        cell=cell + number * _MAX_CELLS,
         byte=visits.reflectivity[is_part],
         follows=follows[is_part],
         mean=mean[cell],
@@ -100,7 +100,7 @@ def learn_byte_noise(repeats: Repeats, learned: Learned) -> None:
     """Learn the standard deviation of the byte of all lasers together."""
     rows = list(repeats.rows())
     if not rows:
-        reason = f"at least {FEWEST_PAIRS} pairs of returns of one direction and range are needed, got {repeats.pairs}"
+        reason = f"at least {MIN_PAIRS} pairs of returns of one direction and range are needed, got {repeats.pairs}"
         learned.lack("byte_noise", reason, repeats.pairs)
         return
     points = [[round(float(row.mean.mean()), 2), round(row.sd(), 3)] for row in rows]

@@ -7,13 +7,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.errors import CaptureError
-from hilsim.families.velodyne.calibration.recording import FEWEST_TURNS, Firings, Recording
+from hilsim.families.velodyne.calibration.recording import MIN_TURNS, Firings, Recording
 from hilsim.units import RAD_PER_CDEG, TURN_CDEG
 
 _CELL_CDEG = 20
 _STILL_M, _STILL_RATIO = 0.08, 0.01
 _STILL_SHARE = 0.6
-_FEWEST_CELLS = 500
+_MIN_CELLS = 500
 Doubles = npt.NDArray[np.float64]
 
 
@@ -57,8 +57,8 @@ def visits_of(recording: Recording, firings: Firings, range_codes: npt.NDArray[n
         CaptureError: the recording has fewer than two turns, or the sensor moved.
     """
     turns = turns_of(recording)
-    if turns < FEWEST_TURNS:
-        raise CaptureError(f"{recording.name}: must cover at least {FEWEST_TURNS:g} turns of the head, got {turns:.2f}")
+    if turns < MIN_TURNS:
+        raise CaptureError(f"{recording.name}: must cover at least {MIN_TURNS:g} turns of the head, got {turns:.2f}")
     step_cdeg = turns * TURN_CDEG / (recording.duration_s * 1e6) * recording.model.sequence_ns / 1000.0
     width_cdeg = _CELL_CDEG * max(1, int(np.ceil(step_cdeg / _CELL_CDEG - 0.05)))
     cells, lasers = TURN_CDEG // width_cdeg, recording.model.channels
@@ -84,8 +84,8 @@ def _check_still(visits: Visits, name: str) -> None:
     first = np.flatnonzero(np.diff(visits.cell, prepend=-1))
     last = np.append(first[1:], visits.cell.size) - 1
     pairs = first < last
-    if pairs.sum() < _FEWEST_CELLS:
-        raise CaptureError(f"{name}: at least {_FEWEST_CELLS} directions must have a return in two turns, got {int(pairs.sum())}")
+    if pairs.sum() < _MIN_CELLS:
+        raise CaptureError(f"{name}: at least {_MIN_CELLS} directions must have a return in two turns, got {int(pairs.sum())}")
     begin, end = visits.range_m[first[pairs]], visits.range_m[last[pairs]]
     share = float((np.abs(end - begin) <= _STILL_M + _STILL_RATIO * begin).mean())
     if share < _STILL_SHARE:

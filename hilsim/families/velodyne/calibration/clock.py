@@ -11,8 +11,8 @@ from hilsim.families.velodyne.calibration.recording import Recording
 Doubles = npt.NDArray[np.float64]
 _DOUBT_PPM = 1.0
 _JUMP_US = 1.5
-_FEWEST_POSITIONS = 40
-_FEWEST_MEMBERS = 12
+_MIN_POSITIONS = 40
+_MIN_MEMBERS = 12
 _PERIODS_US = (4_000.0, 60_000.0)
 _MEMBER_SHARE = 0.12
 _STEADY = 0.55
@@ -115,12 +115,12 @@ def learn_positions(recordings: Sequence[Recording], latency_us: float, learned:
     """
     most = max(recordings, key=lambda recording: recording.position_us.size)
     stamps = np.sort(most.position_us.astype(np.float64))
-    if stamps.size < _FEWEST_POSITIONS:
-        learned.lack("position", f"at least {_FEWEST_POSITIONS} position packets are needed, got {stamps.size}", stamps.size)
+    if stamps.size < _MIN_POSITIONS:
+        learned.lack("position", f"at least {_MIN_POSITIONS} position packets are needed, got {stamps.size}", stamps.size)
         return
     schedules: list[tuple[float, float]] = []
     rest = stamps
-    while rest.size >= _FEWEST_MEMBERS and len(schedules) < 4:
+    while rest.size >= _MIN_MEMBERS and len(schedules) < 4:
         found = _strongest(rest)
         if found is None:
             break
@@ -164,7 +164,7 @@ def _strongest(stamps: Doubles) -> tuple[float, float, npt.NDArray[np.bool_]] | 
         distinct = np.unique(number[near]).size
         expected = span / candidate + 1.0
         score = distinct / expected * distinct
-        if distinct >= _FEWEST_MEMBERS and distinct / expected >= _STEADY and score > best_score:
+        if distinct >= _MIN_MEMBERS and distinct / expected >= _STEADY and score > best_score:
             best_score, best = score, (candidate, 0.0, near)
     if best is None:
         return None

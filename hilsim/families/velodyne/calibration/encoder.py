@@ -18,9 +18,9 @@ from hilsim.units import TURN_CDEG
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 _HARMONICS = 8
-_FEWEST_TURNS = 2.5
-_FEWEST_AZIMUTHS = 1500
-_MOST_AZIMUTHS = 400_000
+_MIN_TURNS = 2.5
+_MIN_AZIMUTHS = 1500
+_MAX_AZIMUTHS = 400_000
 _CLASS_CHI2 = 2.5
 _RATE_STEP_RPM = 60
 _NOISES_CDEG = np.arange(0.0, 0.651, 0.025)
@@ -79,10 +79,10 @@ def learn_encoder(recordings: Sequence[Recording], spec: VelodyneSpec, learned: 
 def _unusable(recording: Recording) -> str:
     """Why a recording says nothing about the encoder; empty: it does."""
     turns, azimuths = turns_of(recording), recording.azimuth.size
-    if turns < _FEWEST_TURNS:
-        return f"at least {_FEWEST_TURNS:g} turns are needed, got {turns:.2f}"
-    if azimuths < _FEWEST_AZIMUTHS:
-        return f"at least {_FEWEST_AZIMUTHS} azimuths are needed, got {azimuths}"
+    if turns < _MIN_TURNS:
+        return f"at least {_MIN_TURNS:g} turns are needed, got {turns:.2f}"
+    if azimuths < _MIN_AZIMUTHS:
+        return f"at least {_MIN_AZIMUTHS} azimuths are needed, got {azimuths}"
     flat = recording.azimuth.ravel()
     step = wrapped_cdeg(np.diff(flat))
     if (np.abs(step - np.median(step)) > _LEAP_CDEG).any():
@@ -92,7 +92,7 @@ def _unusable(recording: Recording) -> str:
 
 def rotation_of(recording: Recording) -> Rotation:
     """Mean rate, oscillation once per turn and curve of a recording."""
-    flat = recording.azimuth.ravel()[:_MOST_AZIMUTHS]
+    flat = recording.azimuth.ravel()[:_MAX_AZIMUTHS]
     angle = flat[0] + np.concatenate(([0], np.cumsum(wrapped_cdeg(np.diff(flat))))).astype(np.float64)
     place = np.arange(angle.size, dtype=np.float64)
     step_cdeg = (angle[-1] - angle[0]) / (angle.size - 1)

@@ -6,7 +6,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.families.velodyne.calibration.byte_noise import BYTE_EDGES, FEWEST_PAIRS, Repeats
+from hilsim.families.velodyne.calibration.byte_noise import BYTE_EDGES, MIN_PAIRS, Repeats
 from hilsim.families.velodyne.calibration.figures import Learned
 from hilsim.families.velodyne.calibration.recording import Firings
 from hilsim.sensor.signal.own_bytes import Columns, columns_of, reported_sd
@@ -16,18 +16,18 @@ Ints = npt.NDArray[np.int64]
 BYTES = 256
 _BYTES_PER_STEP, _LARGEST_STEP = 15, 6
 """Steps that are considered are 1 below byte 15, at most 2 below 30, and so on: of dark bytes, a gap is one between two surfaces."""
-_FEWEST_RETURNS = 20
-_FEWEST_JUDGED = 12
+_MIN_RETURNS = 20
+_MIN_JUDGED = 12
 _ABSENT_SHARE, _BETWEEN_SHARE = 0.1, 0.05
 """Most returns of a byte that is not reported, in shares of those beside it; and most returns of bytes between two surfaces, in shares of the surfaces'."""
 _WHITE, _LAST_BYTE = 100, 97
 """Byte 100 holds all that is brighter, and none is between it and the step below."""
-_LEAST_RATIO = 0.25
+_MIN_RATIO = 0.25
 """Least noise in steps that is learned: with less, how often a byte changes is a matter of where the surfaces lie between two bytes."""
-_MOST_CELLS, _PLACES, _PASSES = 200, 8, 3
+_MAX_CELLS, _PLACES, _PASSES = 200, 8, 3
 _STRAY = 0.05
 """Share of returns with any byte: people pass, and a real laser has more noise at some places than at others."""
-_LEAST_NOISE, _TOLERANCE = 0.1, 0.01
+_MIN_NOISE, _TOLERANCE = 0.1, 0.01
 _NORMAL = np.linspace(-7.0, 7.0, 1401)
 _CUMULATIVE = np.array([NormalDist().cdf(place) for place in _NORMAL.tolist()])
 
@@ -46,11 +46,11 @@ def find_bytes(counts: Ints) -> tuple[list[int], list[int], str]:
     """
     near = np.array([_returns_beside(counts, byte) for byte in range(BYTES)])
     most = np.array([counts[max(byte - _LARGEST_STEP, 0) : byte + _LARGEST_STEP + 1].max() for byte in range(BYTES)])
-    judged = near >= np.maximum(_FEWEST_RETURNS, _BETWEEN_SHARE * most)
-    if judged.sum() < _FEWEST_JUDGED:
-        return [], [], f"{_FEWEST_JUDGED} bytes with {_FEWEST_RETURNS} returns on both sides are needed, got {judged.sum()}"
+    judged = near >= np.maximum(_MIN_RETURNS, _BETWEEN_SHARE * most)
+    if judged.sum() < _MIN_JUDGED:
+        return [], [], f"{_MIN_JUDGED} bytes with {_MIN_RETURNS} returns on both sides are needed, got {judged.sum()}"
     is_missing = judged & (counts <= _ABSENT_SHARE * near)
-    is_reported = ~is_missing & (counts >= _FEWEST_RETURNS) & (np.arange(BYTES) <= _LAST_BYTE)
+    is_reported = ~is_missing & (counts >= _MIN_RETURNS) & (np.arange(BYTES) <= _LAST_BYTE)
     return np.flatnonzero(is_reported).tolist(), np.flatnonzero(is_missing).tolist(), ""
 
 
@@ -89,7 +89,7 @@ def _counts(row: Repeats) -> Ints:
     """Returns by byte of directions, ``int64[n, 256]``: of evenly chosen ones where there are many."""
     cells, place = np.unique(row.cell, return_inverse=True)
     counts = np.bincount(place * BYTES + row.byte, minlength=cells.size * BYTES).reshape(-1, BYTES)
-    return counts[:: max(1, -(-cells.size // _MOST_CELLS))]
+    return counts[:: max(1, -(-cells.size // _MAX_CELLS))]
 
 
 def _probability(value: Doubles, noise: float, columns: Columns) -> Doubles:
@@ -121,7 +121,7 @@ def noise_of(row: Repeats, columns: Columns) -> float:
             share = (of_direction / of_direction.sum(axis=1, keepdims=True)).mean(axis=0)
         return -float((most + np.log(relative @ share)).sum())
 
-    return float(np.exp(_least(cost, np.log(_LEAST_NOISE), np.log(2.0 * row.sd() + step))))
+    return float(np.exp(_least(cost, np.log(_MIN_NOISE), np.log(2.0 * row.sd() + step))))
 
 
 def _least(cost: Callable[[float], float], low: float, high: float) -> float:
@@ -186,7 +186,7 @@ def _learn_noise(of_lasers: Sequence[Repeats], learned: Learned) -> None:
         else:
             unknown.append(str(laser))
     needed = (
-        f"{FEWEST_PAIRS} pairs of returns of one direction and range are needed in a range of bytes, with noise above {_LEAST_RATIO} of the step between "
+        f"{MIN_PAIRS} pairs of returns of one direction and range are needed in a range of bytes, with noise above {_MIN_RATIO} of the step between "
         "the laser's bytes"
     )
     if not rows:
@@ -207,5 +207,5 @@ def _points(repeats: Repeats, missing: Sequence[int] | None) -> Iterator[tuple[R
     columns = columns_of((), missing)
     for row in repeats.rows(_edges(columns)):
         byte, noise = round(float(row.mean.mean()), 2), noise_of(row, columns)
-        if noise >= _LEAST_RATIO * _step(columns, row.mean.min(), row.mean.max()):
+        if noise >= _MIN_RATIO * _step(columns, row.mean.min(), row.mean.max()):
             yield row, [byte, round(reported_sd(byte, noise, columns), 3)]

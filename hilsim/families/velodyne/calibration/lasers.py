@@ -21,7 +21,7 @@ _PRIOR_M, _PRIOR_RAD = 0.03, np.radians(0.05)
 _BIAS_DOUBT_M, _ANGLE_DOUBT_RAD = 0.002, np.radians(0.012)
 _PASSES = 8
 _TUKEY = 4.685
-_LEAST_NOISE_M = 0.0005
+_MIN_NOISE_M = 0.0005
 _CORRELATED = 10.0
 """Cells that count as one sample: errors of a wall are alike in neighbouring cells."""
 _MEAN_WEIGHT = 1e-6
@@ -55,10 +55,10 @@ def fit_lasers(planes: Sequence[Rays], lasers: int) -> LaserErrors:
     )
     errors = np.zeros((3, lasers))
     weight = np.ones(plane.size)
-    noise_m, covariance = _LEAST_NOISE_M, np.zeros((1, 1))
+    noise_m, covariance = _MIN_NOISE_M, np.zeros((1, 1))
     for _ in range(_PASSES):
         jacobian, residual = _linear(on, plane, slope, errors)
-        noise_m = max(1.4826 * float(np.median(np.abs(residual))), _LEAST_NOISE_M)
+        noise_m = max(1.4826 * float(np.median(np.abs(residual))), _MIN_NOISE_M)
         far = np.clip(np.abs(residual) / (_TUKEY * noise_m), 0.0, 1.0)
         weight = (1.0 - far**2) ** 2
         step, covariance = _solved(jacobian, residual, weight, noise_m, errors, 3 * len(planes))

@@ -21,10 +21,10 @@ from hilsim.families.velodyne.stream import measured_model, packet_run, stacked_
 from hilsim.protocols.recognise import recognise
 from hilsim.units import TURN_CDEG
 
-MOST_PACKETS = 60_000
+MAX_PACKETS = 60_000
 """Data packets of a capture that are used: the first 80 s of a VLP-16 with one return."""
-FEWEST_PACKETS = 100
-FEWEST_TURNS = 2.0
+MIN_PACKETS = 100
+MIN_TURNS = 2.0
 _PULSE_SHARE = 0.2
 """Largest jump of a stamp, in cycles, that a pulse makes: the sum of a second's drift."""
 Ints = npt.NDArray[np.int64]
@@ -134,15 +134,15 @@ def read_recording(datagrams: Iterable[CapturedDatagram], *, name: str, sensor: 
         if kind is VelodyneKind.DATA:
             senders[source] += 1
             chosen = sensor or next(iter(senders))
-            if source == chosen and len(data) < MOST_PACKETS:
+            if source == chosen and len(data) < MAX_PACKETS:
                 data.append(datagram)
             elif source == chosen:
                 is_whole = False
         elif kind is VelodyneKind.POSITION and is_whole:
             position.append(datagram)
     _check_senders(senders, sensor, name)
-    if len(data) < FEWEST_PACKETS:
-        raise CaptureError(f"{name}: must hold at least {FEWEST_PACKETS} Velodyne data packets of one sensor, got {len(data)}")
+    if len(data) < MIN_PACKETS:
+        raise CaptureError(f"{name}: must hold at least {MIN_PACKETS} Velodyne data packets of one sensor, got {len(data)}")
     packets = stacked_packets(datagram.payload for datagram in data)
     model, mode = _identified(packets, name)
     run = packet_run(packets, None)

@@ -11,15 +11,15 @@ from hilsim.families.velodyne.calibration.surfaces import Rays
 
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-_FEWEST_EMPTY = 30
-_LEAST_SHARE = 0.003
-_MOST_OTHERS = 40
-_FEWEST_CODES = 24
-_MOST_CODES = 100
+_MIN_EMPTY = 30
+_MIN_SHARE = 0.003
+_MAX_OTHERS = 40
+_MIN_CODES = 24
+_MAX_CODES = 100
 _PARITY_SHARE = 0.75
 _GRID_SHARE = 0.25
 _RANGE_EDGES = np.array([0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 12.0, 15.0, 20.0, 25.0, 30.0, 40.0, 60.0])
-_FEWEST_RAYS = 200
+_MIN_RAYS = 200
 _EVEN_SURFACE = 0.12
 _LEVEL_PRIOR, _GAIN_PRIOR, _RESPONSE_PRIOR = 10.0, 0.1, 0.3
 _GAIN_DOUBT = 0.04
@@ -33,16 +33,16 @@ def learn_empty(firings: Sequence[Firings], learned: Learned) -> None:
     lasers = firings[0].distance.shape[1]
     counts = np.sum([part.byte_counts(part.distance == 0) for part in firings], axis=0)
     total = counts.sum(axis=1)
-    known = np.flatnonzero(total >= _FEWEST_EMPTY)
+    known = np.flatnonzero(total >= _MIN_EMPTY)
     for laser in known.tolist():
         share = counts[laser] / total[laser]
         baseline = int(np.argmax(share))
-        others = [byte for byte in np.argsort(-share, kind="stable") if byte != baseline and share[byte] >= _LEAST_SHARE][:_MOST_OTHERS]
+        others = [byte for byte in np.argsort(-share, kind="stable") if byte != baseline and share[byte] >= _MIN_SHARE][:_MAX_OTHERS]
         learned.lasers[laser] |= {"baseline": baseline, "baseline_ratio": round(float(share[baseline]), 4)}
         if others:
             learned.lasers[laser]["empty_bytes"] = [[int(byte), round(float(share[byte]), 4)] for byte in others]
     if known.size == 0:
-        learned.lack("laser.baseline", f"at least {_FEWEST_EMPTY} firings of a laser must be without a return, got at most {int(total.max())}")
+        learned.lack("laser.baseline", f"at least {_MIN_EMPTY} firings of a laser must be without a return, got at most {int(total.max())}")
         return
     bytes_ = [learned.lasers[laser]["baseline"] for laser in known]
     at_baseline = sum(counts[laser, byte] for laser, byte in zip(known, bytes_, strict=True)) / total[known].sum()
@@ -53,7 +53,7 @@ def learn_empty(firings: Sequence[Firings], learned: Learned) -> None:
         "laser.baseline",
         text,
         int(total[known].sum()),
-        note=f"{missing} lasers not learned: fewer than {_FEWEST_EMPTY} empty firings" if missing else "",
+        note=f"{missing} lasers not learned: fewer than {_MIN_EMPTY} empty firings" if missing else "",
     )
 
 
@@ -66,9 +66,9 @@ def learn_range_codes(firings: Sequence[Firings], learned: Learned) -> Ints:
     lasers = firings[0].distance.shape[1]
     count = np.sum([part.byte_counts(part.distance > 0) for part in firings], axis=0)
     odd = np.sum([part.byte_counts(part.distance & 1 > 0) for part in firings], axis=0)
-    known = count >= _FEWEST_CODES
+    known = count >= _MIN_CODES
     if not known.any():
-        learned.lack("laser.range_codes", f"no byte of a laser has {_FEWEST_CODES} returns", int(count.sum()))
+        learned.lack("laser.range_codes", f"no byte of a laser has {_MIN_CODES} returns", int(count.sum()))
         return np.zeros((lasers, 256), np.int64)
     share = np.divide(odd, count, out=np.full(odd.shape, 0.5), where=known)
     is_sided = known & ((share >= _PARITY_SHARE) | (share <= 1.0 - _PARITY_SHARE))
@@ -78,9 +78,9 @@ def learn_range_codes(firings: Sequence[Firings], learned: Learned) -> Ints:
         learned.lack("laser.range_codes", reason, int(count[known].sum()))
         return np.zeros((lasers, 256), np.int64)
     codes = np.where(known & (share >= 0.5), 1, 0)
-    codes[:, _MOST_CODES + 1 :] = 0
+    codes[:, _MAX_CODES + 1 :] = 0
     for laser in range(lasers):
-        learned.lasers[laser]["range_codes"] = codes[laser, : _MOST_CODES + 2].tolist()
+        learned.lasers[laser]["range_codes"] = codes[laser, : _MAX_CODES + 2].tolist()
     note = f"even or odd only: larger corrections are part of the range bias; {100 * sided:.0f} % of the returns are at bytes where one prevails"
     learned.add("laser.range_codes", f"{int(known.sum())} bytes of {lasers} lasers", int(count[known].sum()), note=note)
     return codes
@@ -100,8 +100,8 @@ def learn_gains(rays: Sequence[Rays], planes: Sequence[list[Ints]], lasers: int,
         ranges.append(of_plane.range_m[within])
         surface.append(np.full(int(within.sum()), number))
     total = sum(part.size for part in logs)
-    if total < _FEWEST_RAYS:
-        reason = f"at least {_FEWEST_RAYS} directions of planes with bytes of {_BYTE_SPAN[0]:.0f} to {_BYTE_SPAN[1]:.0f} are needed, got {total}"
+    if total < _MIN_RAYS:
+        reason = f"at least {_MIN_RAYS} directions of planes with bytes of {_BYTE_SPAN[0]:.0f} to {_BYTE_SPAN[1]:.0f} are needed, got {total}"
         learned.lack(_GAIN_AND_RESPONSE, reason, total)
         return
     gain, response, sd = _fit_gains(np.concatenate(logs), np.concatenate(laser), np.concatenate(surface), np.concatenate(ranges), lasers)
@@ -118,7 +118,7 @@ def learn_gains(rays: Sequence[Rays], planes: Sequence[list[Ints]], lasers: int,
     note = f"the mean is not observable and taken as 1; surfaces that are not of one reflectivity show as gain: scatter {100 * sd:.0f} %"
     learned.add("laser.reflectivity_gain", f"{known.size} lasers, sd {100 * np.std(gain[known]):.1f} %", total, note=note)
     if len(response) < 3:
-        learned.lack("response", f"planes must have {_FEWEST_RAYS} directions at 3 distances at least, got {len(response)}", total)
+        learned.lack("response", f"planes must have {_MIN_RAYS} directions at 3 distances at least, got {len(response)}", total)
         return
     learned.keys["response"] = response
     learned.add(
@@ -130,7 +130,7 @@ def _fit_gains(log: Doubles, laser: Ints, surface: Ints, range_m: Doubles, laser
     """Least squares of level of a surface, gain of a laser and response at a range: gains (NaN: not seen), response, scatter."""
     bin_ = np.digitize(range_m, _RANGE_EDGES) - 1
     counts = np.bincount(np.clip(bin_, 0, _RANGE_EDGES.size - 2), minlength=_RANGE_EDGES.size - 1)
-    bins = np.flatnonzero(counts >= _FEWEST_RAYS)
+    bins = np.flatnonzero(counts >= _MIN_RAYS)
     surfaces = int(surface.max()) + 1
     matrix = np.zeros((log.size, surfaces + lasers + bins.size))
     row = np.arange(log.size)
@@ -151,7 +151,7 @@ def _fit_gains(log: Doubles, laser: Ints, surface: Ints, range_m: Doubles, laser
         weight = (1.0 - np.clip(np.abs(off) / (4.685 * sd), 0.0, 1.0) ** 2) ** 2
     doubt = np.sqrt(np.diag(covariance))
     gain = solution[surfaces : surfaces + lasers]
-    seen = (np.bincount(laser, minlength=lasers) >= _FEWEST_EMPTY) & (doubt[surfaces : surfaces + lasers] <= _GAIN_DOUBT)
+    seen = (np.bincount(laser, minlength=lasers) >= _MIN_EMPTY) & (doubt[surfaces : surfaces + lasers] <= _GAIN_DOUBT)
     if not seen.any():
         return np.full(lasers, np.nan), [], sd
     gain = np.where(seen, gain - gain[seen].mean(), np.nan)

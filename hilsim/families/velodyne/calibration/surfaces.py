@@ -12,11 +12,11 @@ from hilsim.families.velodyne.protocol.geometry import FiringGeometry
 
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-_MOST_PLANES = 10
+_MAX_PLANES = 10
 _TRIES = 400
 _NEAR_M = 0.03
-_FEWEST_CELLS, _FEWEST_LASERS, _FEWEST_OF_LASER = 150, 4, 12
-_LEAST_COSINE = 0.2
+_MIN_CELLS, _MIN_LASERS, _MIN_OF_LASER = 150, 4, 12
+_MIN_COSINE = 0.2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,21 +67,21 @@ def find_planes(rays: Rays) -> list[Ints]:
     points, directions = rays.points_m(), rays.directions()
     free = np.ones(rays.laser.size, np.bool_)
     found: list[Ints] = []
-    for number in range(_MOST_PLANES):
+    for number in range(_MAX_PLANES):
         rows = np.flatnonzero(free)
-        if rows.size < _FEWEST_CELLS:
+        if rows.size < _MIN_CELLS:
             break
         plane = _best_plane(points[rows], rays.laser[rows], rays.azimuth_rad[rows], number)
         if plane is None:
             break
         for _ in range(4):
             on = rows[_is_on(points[rows], directions[rows], *plane)]
-            if on.size < _FEWEST_CELLS:
+            if on.size < _MIN_CELLS:
                 break
             plane = _fitted(points[on])
         on = rows[_is_on(points[rows], directions[rows], *plane)]
-        on = on[np.bincount(rays.laser[on], minlength=rays.laser.max() + 1)[rays.laser[on]] >= _FEWEST_OF_LASER]
-        if on.size < _FEWEST_CELLS or np.unique(rays.laser[on]).size < _FEWEST_LASERS:
+        on = on[np.bincount(rays.laser[on], minlength=rays.laser.max() + 1)[rays.laser[on]] >= _MIN_OF_LASER]
+        if on.size < _MIN_CELLS or np.unique(rays.laser[on]).size < _MIN_LASERS:
             break
         free[on] = False
         near = rows[np.abs(points[rows] @ plane[0] - plane[1]) <= 3.0 * _NEAR_M]  # what is beside the wall would be found as planes of its own
@@ -91,7 +91,7 @@ def find_planes(rays: Rays) -> list[Ints]:
 
 
 def _is_on(points: Doubles, directions: Doubles, normal: Doubles, distance_m: float) -> npt.NDArray[np.bool_]:
-    return np.asarray((np.abs(points @ normal - distance_m) <= _NEAR_M) & (np.abs(directions @ normal) >= _LEAST_COSINE))
+    return np.asarray((np.abs(points @ normal - distance_m) <= _NEAR_M) & (np.abs(directions @ normal) >= _MIN_COSINE))
 
 
 def _fitted(points: Doubles) -> tuple[Doubles, float]:

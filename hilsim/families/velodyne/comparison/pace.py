@@ -74,7 +74,7 @@ class AzimuthStatistics:
         return self.fastest / TURN_CDEG / self._group_us * 60e6
 
 
-_MOST_CYCLES = 100  # beyond that, a clock error of 300 ppm is indistinguishable from a wrong number of cycles
+_MAX_CYCLES = 100  # beyond that, a clock error of 300 ppm is indistinguishable from a wrong number of cycles
 
 
 class StampStatistics(StampLines):
@@ -95,6 +95,6 @@ class StampStatistics(StampLines):
         step_us = block.run.step_us
         self.steps.add_places(step_us[block.is_next])
         cycles, off_us = whole_cycles(step_us, block.cycle_us)
-        goes_on = block.run.knows_step & (cycles >= 1) & (cycles <= _MOST_CYCLES)
+        goes_on = block.run.knows_step & (cycles >= 1) & (cycles <= _MAX_CYCLES)
         goes_on &= off_us <= STEP_TOLERANCE_US + CLOCK_DOUBT_RATIO * block.cycle_us * (cycles - 1)
         self.add(cycles, step_us, goes_on, block.cycle_us)

@@ -12,7 +12,7 @@ from hilsim.families.velodyne.comparison.blocks import PacketBlock
 from hilsim.families.velodyne.pairs import RANGE_BIN_MM, RANGE_BINS
 from hilsim.read.analysis.comparison.histogram import Histogram
 
-_FEWEST_OF_LASER = 50
+_MIN_OF_LASER = 50
 
 
 class ReturnStatistics:
@@ -87,7 +87,7 @@ class ReturnStatistics:
     @property
     def baseline(self) -> npt.NDArray[np.float64]:
         """Most frequent byte of the empty firings of each laser, ``float64[channels]``; NaN for lasers with fewer than 50."""
-        return np.where(self.empty_bytes.sum(axis=1) >= _FEWEST_OF_LASER, self.empty_bytes.argmax(axis=1), np.nan)
+        return np.where(self.empty_bytes.sum(axis=1) >= _MIN_OF_LASER, self.empty_bytes.argmax(axis=1), np.nan)
 
     @property
     def baseline_share(self) -> float:
@@ -112,6 +112,6 @@ class ReturnStatistics:
         A byte counts from a share of 1 in 500 on (at least twice), so that the figure depends little on the length of the capture.
         """
         totals = self.empty_bytes.sum(axis=1)
-        known = self.empty_bytes[totals >= _FEWEST_OF_LASER]
-        least = np.maximum(2, totals[totals >= _FEWEST_OF_LASER] / 500)
+        known = self.empty_bytes[totals >= _MIN_OF_LASER]
+        least = np.maximum(2, totals[totals >= _MIN_OF_LASER] / 500)
         return float((known >= least[:, None]).sum(axis=1).mean()) if len(known) else float("nan")

@@ -27,7 +27,7 @@ _SD_BINS = 801
 _SETTLED_MM = 100
 _EDGE_MM = 500
 _MERGED_MM = 1200  # real units report two returns from here on (least separation of dual returns 1.16 to 1.19 m)
-_MOST_BETWEEN = 2
+_MAX_BETWEEN = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -230,7 +230,7 @@ class EdgeStatistics:
         """Add firings."""
         range_mm = firings.distance * firings.unit_mm
         self.returns += int((range_mm > 0).sum())
-        for between in range(_MOST_BETWEEN + 1):
+        for between in range(_MAX_BETWEEN + 1):
             if range_mm.shape[1] >= between + 4:
                 self._add_edges(_windows(range_mm, between + 4))
         if range_mm.shape[1] >= 5:

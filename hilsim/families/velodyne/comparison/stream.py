@@ -19,7 +19,7 @@ from hilsim.read.analysis.comparison.noise import CLASSES, NoiseStatistics
 from hilsim.read.analysis.comparison.part import SensorStatistics
 
 BLOCK_PACKETS = 1024
-_MOST_RATE_RATIO = 1.1  # a real unit's rate changes by less than 3 % from turn to turn
+_MAX_RATE_RATIO = 1.1  # a real unit's rate changes by less than 3 % from turn to turn
 
 
 class StreamStatistics(SensorStatistics):
@@ -107,7 +107,7 @@ class StreamStatistics(SensorStatistics):
             CaptureError: it changes.
         """
         azimuth = self.azimuth
-        if azimuth.fastest > _MOST_RATE_RATIO * azimuth.slowest:
+        if azimuth.fastest > _MAX_RATE_RATIO * azimuth.slowest:
             rates = f"{azimuth.slowest_rpm:.0f} to {azimuth.fastest_rpm:.0f} rpm"
             raise CaptureError(
                 f"{name}: the rotation rate must stay the same within a capture, got {rates}: a mixture has no statistics of one sensor"

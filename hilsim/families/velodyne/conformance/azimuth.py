@@ -18,11 +18,11 @@ START = Rule(id="azimuth.start", severity=Severity.ERROR, packets=300)
 TURN = Rule(id="azimuth.turn", severity=Severity.ERROR, packets=600)
 RATE = Rule(id="azimuth.rate", severity=Severity.WARNING, packets=20)
 
-_MOST_WRAPS = 4096
-_FEWEST_INCREMENTS = 200
-_FEWEST_GROUPS = 6
-_FEWEST_WRAPS_FOR_START = 4
-_FEWEST_WRAPS_FOR_TURN = 8
+_MAX_WRAPS = 4096
+_MIN_INCREMENTS = 200
+_MIN_GROUPS = 6
+_MIN_WRAPS_FOR_START = 4
+_MIN_WRAPS_FOR_TURN = 8
 
 
 class AzimuthTopic:
@@ -31,7 +31,7 @@ class AzimuthTopic:
     def __init__(self) -> None:
         self.packets = 0
         self.increments = 0
-        self._groups = _FEWEST_GROUPS
+        self._groups = _MIN_GROUPS
         self._pauses, self._is_open = 0, False
         self.longest_pause_us = 0
         self._outside = 0
@@ -83,7 +83,7 @@ class AzimuthTopic:
         self._outside += int(((inside < np.floor(mean)) | (inside > np.ceil(mean))).sum())
 
     def _gather_wraps(self, block: DataBlock) -> None:
-        if len(self._wraps) >= _MOST_WRAPS:
+        if len(self._wraps) >= _MAX_WRAPS:
             return
         azimuth = block.azimuth
         steps = np.diff(azimuth, axis=1)
@@ -120,7 +120,7 @@ class AzimuthTopic:
         if log.applies(GRID, self.packets) and self._divisor > 1:
             log.report(GRID, f"azimuth must use every hundredth of a degree, got multiples of {self._divisor} only")
         # two steps a packet do not show whether their noise is white
-        if self._groups >= _FEWEST_GROUPS and log.applies((RAMP, NOISE), self.packets):
+        if self._groups >= _MIN_GROUPS and log.applies((RAMP, NOISE), self.packets):
             self._conclude_noise(log)
         self._conclude_wraps(log, first_pass)
         rate_rpm = self.rate_rpm
@@ -128,7 +128,7 @@ class AzimuthTopic:
             log.report(RATE, f"the head must turn 300 to 1200 times a minute, got {rate_rpm:.1f}")
 
     def _conclude_noise(self, log: FindingLog) -> None:
-        if not log.applies((RAMP, NOISE), self.increments, _FEWEST_INCREMENTS, "increments of azimuth"):
+        if not log.applies((RAMP, NOISE), self.increments, _MIN_INCREMENTS, "increments of azimuth"):
             return
         outside = self._outside / self.increments
         if outside < 0.003:
@@ -144,10 +144,10 @@ class AzimuthTopic:
         wraps = [(column, value) for index, column, value in self._wraps if first_pass is None or index < first_pass]
         of = "turns" if first_pass is None else "turns before the recording repeats"
         first = {value for _, value in wraps}
-        if log.applies(START, len(wraps), _FEWEST_WRAPS_FOR_START, of) and len(first) == 1:
+        if log.applies(START, len(wraps), _MIN_WRAPS_FOR_START, of) and len(first) == 1:
             log.report(START, f"the first azimuth of a turn must vary, got {first.pop()} in all of {len(wraps)} turns")
         columns = {column for column, _ in wraps}
-        if log.applies(TURN, len(wraps), _FEWEST_WRAPS_FOR_TURN, of) and len(columns) == 1 and self._groups > 1:
+        if log.applies(TURN, len(wraps), _MIN_WRAPS_FOR_TURN, of) and len(columns) == 1 and self._groups > 1:
             log.report(TURN, f"a turn's end must drift through the packet, got block {columns.pop()} in all of {len(wraps)} turns")
 
 

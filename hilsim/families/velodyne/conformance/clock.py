@@ -22,11 +22,11 @@ ROUNDING = Rule(id="time.rounding", severity=Severity.ERROR, packets=200)
 RESIDUAL = Rule(id="time.residual", severity=Severity.ERROR, packets=200)
 DRIFT = Rule(id="time.drift", severity=Severity.WARNING, packets=200)
 
-_FEWEST_STEPS = 15
-_FEWEST_SINGLE = 0.1
-_MOST_PULSE_US = 1000
-_MOST_PULSE_AT_HOUR_US = 200.0  # a count that restarts at 0 is off by up to a cycle
-_MOST_JUMPS = 2
+_MIN_STEPS = 15
+_MIN_SINGLE = 0.1
+_MAX_PULSE_US = 1000
+_MAX_PULSE_AT_HOUR_US = 200.0  # a count that restarts at 0 is off by up to a cycle
+_MAX_JUMPS = 2
 
 
 class ClockTopic:
@@ -91,13 +91,13 @@ class ClockTopic:
 
     def _settle_cycle(self, block: DataBlock, step: npt.NDArray[np.int64]) -> tuple[float, float]:
         """Cycle by which steps are judged, and its uncertainty: the model's, or that of the block's own steps."""
-        if len(step) < _FEWEST_STEPS:
+        if len(step) < _MIN_STEPS:
             return block.cycle_us, CLOCK_DOUBT_RATIO * block.cycle_us
         single = np.abs(step - block.cycle_us) <= STEP_TOLERANCE_US
         # if every other packet or so is lost, the most frequent step is two cycles, but single cycles occur
-        median_us = float(np.median(step[single] if single.mean() > _FEWEST_SINGLE else step))
+        median_us = float(np.median(step[single] if single.mean() > _MIN_SINGLE else step))
         typical = step[np.abs(step - median_us) < 3.0]
-        if len(typical) < _FEWEST_STEPS or median_us < 50.0:
+        if len(typical) < _MIN_STEPS or median_us < 50.0:
             return block.cycle_us, CLOCK_DOUBT_RATIO * block.cycle_us
         if abs(median_us - block.cycle_us) > max(STEP_TOLERANCE_US, 5e-4 * block.cycle_us):
             self.wrong_cycle_us = median_us
@@ -109,7 +109,7 @@ class ClockTopic:
         for row in rows.tolist():
             step_us = int(block.run.step_us[row])
             passes_hour = step_us > 0 and block.run.stamp_us[row] - step_us < 0
-            if passes_hour and (block.run.stamp_us[row] < 2 or abs(step_us - cycle_us) > _MOST_PULSE_AT_HOUR_US):
+            if passes_hour and (block.run.stamp_us[row] < 2 or abs(step_us - cycle_us) > _MAX_PULSE_AT_HOUR_US):
                 log.report(
                     WRAP, f"the stamp must be {cycle_us:.1f} us after the one before across the hour, got {step_us} us", block.place(row, 1200)
                 )
@@ -128,7 +128,7 @@ class ClockTopic:
         """Judge the whole stream."""
         if not log.applies((STEP, ORDER, LOST), self.packets):
             return
-        if self.duplicates > 0.5 * self.steps and self.steps >= _FEWEST_STEPS:
+        if self.duplicates > 0.5 * self.steps and self.steps >= _MIN_STEPS:
             log.report(CONSTANT, f"stamps must advance, got the same stamp as before in {self.duplicates} of {self.steps} packets")
             return
         self._conclude_steps(log)
@@ -142,7 +142,7 @@ class ClockTopic:
         irregular = self.stray + self.jumps
         if irregular > 0.2 * self.steps:
             log.report(STEP, f"stamps must be those of a regular clock, got {irregular} of {self.steps} steps that are not whole cycles")
-        elif self.jumps > _MOST_JUMPS:
+        elif self.jumps > _MAX_JUMPS:
             log.report(STEP, f"stamps must differ by whole cycles, got {self.jumps} steps that do not")
         elif self.jumps:
             log.report(JUMP, f"the clock stepped {self.jumps} times")
@@ -179,5 +179,5 @@ class ClockTopic:
 
 def _is_pulse(stamp_us: int, step_us: int, cycle_us: float) -> bool:
     """Whether a step that is no whole number of cycles is caused by a pulse per second that sets a clock up to 1000 ppm off."""
-    passes_second = (stamp_us + _MOST_PULSE_US) // 1_000_000 != (stamp_us - step_us - _MOST_PULSE_US) // 1_000_000
-    return passes_second and abs(step_us - cycle_us) <= _MOST_PULSE_US + STEP_TOLERANCE_US
+    passes_second = (stamp_us + _MAX_PULSE_US) // 1_000_000 != (stamp_us - step_us - _MAX_PULSE_US) // 1_000_000
+    return passes_second and abs(step_us - cycle_us) <= _MAX_PULSE_US + STEP_TOLERANCE_US

@@ -10,9 +10,9 @@ PACKET = Rule(id="returns.blank_packet", severity=Severity.WARNING, packets=3)
 COPIED = Rule(id="returns.copied", severity=Severity.ERROR, packets=2)
 
 _BORDERING_SHARE = 0.25  # share of the firings of the nearest block
-_MOST_WAITING = 64
-_FEWEST_RETURNS = 10
-_FEWEST_OF_BLOCK = 12
+_MAX_WAITING = 64
+_MIN_RETURNS = 10
+_MIN_OF_BLOCK = 12
 _FIRST, _LAST, _BLANK, _ZERO, _NEXT, _INDEX, _FRAME = range(7)
 
 
@@ -37,13 +37,13 @@ class ContentsTopic:
         for before, after in zip(full[:-1].tolist(), full[1:].tolist(), strict=True):
             if after > before + 1:
                 _report(rows[before : after + 1], log)
-        self._waiting = rows[full[-1] :][:_MOST_WAITING] if len(full) else rows[:0]
+        self._waiting = rows[full[-1] :][:_MAX_WAITING] if len(full) else rows[:0]
 
     def _check_copies(self, block: DataBlock, log: FindingLog) -> None:
         records = np.ascontiguousarray(block.records).view(np.uint8).reshape(len(block.frames), -1)
         before = records[:1] if self._last is None or self._last.shape[1] != records.shape[1] else self._last
         same = (np.concatenate((before, records[:-1])) == records).all(axis=1)
-        is_judged = (block.distance > 0).sum(axis=(1, 2)) >= _FEWEST_RETURNS
+        is_judged = (block.distance > 0).sum(axis=(1, 2)) >= _MIN_RETURNS
         is_copy = same & is_judged & block.run.knows_step & (block.run.step_us != 0)
         self._check_block_copies(block, records, before[-1:], log)
         self._last = records[-1:].copy()
@@ -55,7 +55,7 @@ class ContentsTopic:
         pair = 2 if block.is_dual else 1
         groups = records.reshape(-1, records.shape[1] * pair // block.distance.shape[1])
         previous = np.concatenate((before.reshape(-1, groups.shape[1])[-1:], groups[:-1]))
-        is_judged = (block.distance > 0).reshape(len(groups), -1).sum(axis=1) >= _FEWEST_OF_BLOCK * pair
+        is_judged = (block.distance > 0).reshape(len(groups), -1).sum(axis=1) >= _MIN_OF_BLOCK * pair
         same = ((groups == previous).all(axis=1) & is_judged).reshape(len(records), -1)
         same[~block.run.knows_step | (block.run.step_us == 0), 0] = False
 

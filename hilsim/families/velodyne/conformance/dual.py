@@ -12,7 +12,7 @@ SEPARATION = Rule(id="dual.separation", severity=Severity.ERROR, packets=20)
 NO_RETURN = Rule(id="dual.no_return", severity=Severity.WARNING, packets=20)
 
 _CLOSEST_MM = 1000
-_FEWEST_PAIRS, _FEWEST_UNEQUAL, _FEWEST_EMPTY = 1000, 100, 1000
+_MIN_PAIRS, _MIN_UNEQUAL, _MIN_EMPTY = 1000, 100, 1000
 
 
 class DualTopic:
@@ -42,7 +42,7 @@ class DualTopic:
         pairs = self._pairs
         one_empty, odd_farther = pairs.only_even + pairs.only_odd, pairs.different - pairs.even_farther
         close, unequal = int(pairs.separations_m.counts[: _CLOSEST_MM // RANGE_BIN_MM].sum()), pairs.empty - pairs.empty_equal
-        if not log.applies((ORDER, COPY, SECOND, SEPARATION, NO_RETURN), pairs.with_return, _FEWEST_PAIRS, "pairs with a return"):
+        if not log.applies((ORDER, COPY, SECOND, SEPARATION, NO_RETURN), pairs.with_return, _MIN_PAIRS, "pairs with a return"):
             return
         if odd_farther > 0.01 * pairs.different:
             log.report(
@@ -52,12 +52,12 @@ class DualTopic:
         if one_empty > 0.05 * pairs.with_return:
             log.report(COPY, f"both blocks must carry a single return, got {one_empty} of {pairs.with_return} pairs with one block empty")
         of_unequal = pairs.even_stronger + pairs.odd_stronger
-        if log.applies(SECOND, of_unequal, _FEWEST_UNEQUAL, "pairs of unequal strength") and pairs.even_stronger < 0.02 * of_unequal:
+        if log.applies(SECOND, of_unequal, _MIN_UNEQUAL, "pairs of unequal strength") and pairs.even_stronger < 0.02 * of_unequal:
             log.report(SECOND, f"the last return must be the stronger one of some pairs, got {pairs.even_stronger} of {of_unequal}")
         if close > 0.01 * pairs.different:
             log.report(
                 SEPARATION,
                 f"two returns must be 1 m apart, got {close} of {pairs.different} differing pairs closer, down to {pairs.separations_m.smallest:.3f} m",
             )
-        if log.applies(NO_RETURN, pairs.empty, _FEWEST_EMPTY, "empty pairs") and unequal > 0.05 * pairs.empty:
+        if log.applies(NO_RETURN, pairs.empty, _MIN_EMPTY, "empty pairs") and unequal > 0.05 * pairs.empty:
             log.report(NO_RETURN, f"empty pairs must carry equal bytes, got {unequal} of {pairs.empty} that differ")

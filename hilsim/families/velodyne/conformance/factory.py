@@ -62,9 +62,9 @@ EARLY = Rule(id="factory.early_unit", severity=Severity.WARNING, packets=16)
 CHANGED = Rule(id="factory.changed", severity=Severity.ERROR)
 
 _UPPER_BANK, _LOWER_BANK = 0xEEFF, 0xDDFF
-_FEWEST_FOR_STEP = 16
-_FEWEST_STEPS = 15
-_MOST_MODE_CHANGES = 3
+_MIN_FOR_STEP = 16
+_MIN_STEPS = 15
+_MAX_MODE_CHANGES = 3
 
 
 def has_pairs(azimuth: npt.NDArray[np.int64]) -> bool:
@@ -112,9 +112,9 @@ class FactoryTopic:
         """Find model and mode of a run of packets with equal factory bytes, whose first packet has a place."""
         packets, azimuth, known_us = run.packets, run.azimuth, run.step_us[run.knows_step]
         mode, product, flags = int(packets["return_mode"][0]), int(packets["product"][0]), packets["blocks"]["flag"].astype(np.int64)
-        median_step_us = float(np.median(known_us)) if len(known_us) >= _FEWEST_STEPS else None
+        median_step_us = float(np.median(known_us)) if len(known_us) >= _MIN_STEPS else None
         is_new = (mode, product) != (self.mode, self.product)
-        if is_new or len(azimuth) >= _FEWEST_FOR_STEP:
+        if is_new or len(azimuth) >= _MIN_FOR_STEP:
             self.unchecked = _name_unchecked(product, flags)
         if self.unchecked:
             self.mode, self.product, self.model, self.is_dual = mode, product, None, False
@@ -123,7 +123,7 @@ class FactoryTopic:
         if is_new and self.mode is not None:
             self._change(mode, product, place, log)
         self.mode, self.product = mode, product
-        if not is_new and len(azimuth) < _FEWEST_FOR_STEP:
+        if not is_new and len(azimuth) < _MIN_FOR_STEP:
             return
         if product == Product.VLS_128:
             is_paired = float((flags[:, 0] == flags[:, 1]).mean()) > 0.5
@@ -174,6 +174,6 @@ class FactoryTopic:
     def conclude(self, log: FindingLog) -> None:
         """Report the number of changes of the return mode."""
         count = len(self._mode_changes)
-        severity = Severity.WARNING if count <= _MOST_MODE_CHANGES else Severity.ERROR
+        severity = Severity.WARNING if count <= _MAX_MODE_CHANGES else Severity.ERROR
         for before, after, place in self._mode_changes:
             log.report(CHANGED, f"the return mode changed from 0x{before:02x} to 0x{after:02x} ({count} changes in all)", place, severity=severity)

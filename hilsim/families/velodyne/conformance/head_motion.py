@@ -22,11 +22,11 @@ _AROUND = 7  # packets on either side that give the rate: 20 ms of a VLP-16
 _AROUND_CYCLE_US = 1327.104  # a VLP-16's; packets with few azimuths, as a VLS-128's, are taken for as long
 _FEW_AZIMUTHS = 6
 _HISTORY = 2048  # number of packets whose rates give the drift of the speed
-_LEAST_RATE_JITTER = 0.003  # speed jitter within 25 packets, units at 600 rpm: 0.09 to 0.2 %
+_MIN_RATE_JITTER = 0.003  # speed jitter within 25 packets, units at 600 rpm: 0.09 to 0.2 %
 _READING_CDEG = 1.5  # error of an angle between two azimuths; the few that a narrow view leaves in a packet give a coarse rate
-_MOST_DOUBT_CDEG = 6000.0  # above this, the head's angle is too uncertain
+_MAX_DOUBT_CDEG = 6000.0  # above this, the head's angle is too uncertain
 _LONGEST_US = 1_000_000  # after a longer silence the sensor may have been switched off
-_FEWEST_FOR_CYCLE = 15
+_MIN_FOR_CYCLE = 15
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +138,7 @@ class Head:
         may_pause = agrees & has_time & has_leap & is_longer & is_whole(step_us, sequence_us, tolerance_us)
         is_within_turn = due < TURN_CDEG + doubt
         is_pause = may_pause & (~whole | ~is_unbroken | (is_dark & is_within_turn))
-        is_known = knows & (doubt < _MOST_DOUBT_CDEG) & (np.abs(step_us) <= _LONGEST_US)
+        is_known = knows & (doubt < _MAX_DOUBT_CDEG) & (np.abs(step_us) <= _LONGEST_US)
         # a step of the stamps that is no whole number of cycles, without a leap inside the packet, is a fault of the clock, which has its own rules
         is_hasty = is_known & ~has_time
         is_wrong = is_known & ~agrees & ~is_hasty & (whole | ~is_unbroken)
@@ -190,9 +190,9 @@ class Head:
     def _rate_jitter(self) -> float:
         """Relative drift of the speed so far."""
         if len(self._rates) <= 2 * self._around:
-            return _LEAST_RATE_JITTER
+            return _MIN_RATE_JITTER
         low, middle, high = np.percentile(self._smooth(self._rates), (1.0, 50.0, 99.0))
-        return _LEAST_RATE_JITTER + float((high - low) / max(abs(middle), 1e-6))
+        return _MIN_RATE_JITTER + float((high - low) / max(abs(middle), 1e-6))
 
     def _predecessors(self, *values: Any) -> npt.NDArray[Any]:
         """The packet before each, ``_PACKET_DTYPE[n]``, of packets with these values; before the first one is itself, without a leap."""
@@ -210,13 +210,13 @@ def _own_cycle_us(step_us: npt.NDArray[np.int64], cycle_us: float, *, scatters: 
 
     The model's, if there are too few steps, or if stamps that scatter do not contradict it. Another cycle than the model's is reported by a rule of the stamps.
     """
-    if len(step_us) <= _FEWEST_FOR_CYCLE:
+    if len(step_us) <= _MIN_FOR_CYCLE:
         return cycle_us
     median_us = float(np.median(step_us))
     if median_us > 0.0 and not is_whole(np.array([median_us]), cycle_us)[0]:
         return median_us
     near = step_us[np.abs(step_us - cycle_us) < STEP_TOLERANCE_US]
-    return cycle_us if scatters or len(near) <= _FEWEST_FOR_CYCLE else float(np.mean(near))
+    return cycle_us if scatters or len(near) <= _MIN_FOR_CYCLE else float(np.mean(near))
 
 
 def is_whole(

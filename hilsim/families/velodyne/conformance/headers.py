@@ -33,10 +33,10 @@ _EXPORTER = bytes.fromhex("607688000000")
 _OLD_PORT = 443  # HDL-32E of 2011
 _COOKED_MAC = {16 + 28: 6, 20 + 28: 12}
 """Offset of the sender's address in Linux's cooked headers (two versions), by the size of all headers."""
-_MOST_MACS = 16
-_FEWEST_STEPS = 10
+_MAX_MACS = 16
+_MIN_STEPS = 10
 _HEADERS_SIZE = 28
-_MOST_STEP = 64
+_MAX_STEP = 64
 
 
 class Origin(StrEnum):
@@ -116,7 +116,7 @@ class HeadersTopic:
             place = Place(first_index + row, datagram.frame)
             self._check_ports(datagram, place)
             mac = mac_of(datagram)
-            if mac is not None and len(self._macs) < _MOST_MACS:
+            if mac is not None and len(self._macs) < _MAX_MACS:
                 self._macs.add(mac)
             if self.origin in {Origin.SENSOR, Origin.FOREIGN} and ":" not in datagram.source:
                 self._check_ip(datagram, place)
@@ -164,7 +164,7 @@ class HeadersTopic:
             return
         if self._last_identification is not None:
             self._steps += 1
-            self._counting += 1 <= (identification - self._last_identification) % 65536 <= _MOST_STEP
+            self._counting += 1 <= (identification - self._last_identification) % 65536 <= _MAX_STEP
         self._last_identification = identification
 
     def conclude(self, log: FindingLog, model: Model | None) -> None:
@@ -197,7 +197,7 @@ class HeadersTopic:
             log.report(UDP_CHECKSUM, message, severity=Severity.WARNING)
         if self.is_data or self.origin is not Origin.SENSOR:
             return
-        if log.applies(IDENTIFICATION, self._steps + 1, _FEWEST_STEPS + 1, "position packets") and self._counting < 0.9 * self._steps:
+        if log.applies(IDENTIFICATION, self._steps + 1, _MIN_STEPS + 1, "position packets") and self._counting < 0.9 * self._steps:
             log.report(IDENTIFICATION, f"the IPv4 identification of position packets must count, got {self._counting} of {self._steps} steps upwards")
 
 

@@ -16,27 +16,27 @@ CONSTANT = Rule(id="returns.constant_laser", severity=Severity.ERROR, packets=10
 REFLECTIVITY = Rule(id="returns.laser_reflectivity", severity=Severity.ERROR, packets=10)
 ORDER = Rule(id="returns.laser_order", severity=Severity.ERROR, packets=50)
 
-_FEWEST_FIRINGS = 2000
-_FEWEST_RETURNS = 200
+_MIN_FIRINGS = 2000
+_MIN_RETURNS = 200
 _LONGEST_RUN = 200
 _INNER_SHARE, _OUTER_SHARE = 0.1, 0.25  # shares of its neighbours' firings with a return from which a silent laser is reported
-_FEWEST_PAIRS = 200  # pairs of returns of two lasers in one firing sequence
-_LEAST_SHARED = 0.25  # of the returns of either; common returns of a laser into the sky and one to the ground are random
-_FEWEST_LASERS = 8
-_MOST_FIRINGS = 4096  # largest number of compared firings of a block
-_MOST_PAIRS = _MOST_FIRINGS * 32 * 32  # largest number of compared pairs of returns of a block: a VLS-128 has sixteen times as many as an HDL-32E
-_LEAST_REFLECTIVITY = 3  # rain, fog and snow return less, at random places; 4 to 15 % of the returns of the captures
-_LEAST_SHARE = 0.1  # share of a laser's firings with a return from which its reflectivities are judged; a rainy sky has fewer returns, all with 0
+_MIN_PAIRS = 200  # pairs of returns of two lasers in one firing sequence
+_MIN_SHARED = 0.25  # of the returns of either; common returns of a laser into the sky and one to the ground are random
+_MIN_LASERS = 8
+_MAX_FIRINGS = 4096  # largest number of compared firings of a block
+_MAX_PAIRS = _MAX_FIRINGS * 32 * 32  # largest number of compared pairs of returns of a block: a VLS-128 has sixteen times as many as an HDL-32E
+_MIN_REFLECTIVITY = 3  # rain, fog and snow return less, at random places; 4 to 15 % of the returns of the captures
+_MIN_SHARE = 0.1  # share of a laser's firings with a return from which its reflectivities are judged; a rainy sky has fewer returns, all with 0
 _SAME = 0.99  # share of a laser's returns with one reflectivity; its neighbours' shares of their most frequent one are lower
-_MOST_ALIKE = 0.8
-_LEAST_CONTRAST = 1.5  # mean difference of all pairs over that of the most similar ones; below this, all orders look alike
-_MOST_MISPLACED = 0.25  # 0: smoothest order, 1: a random one; captures 0.00 to 0.11, random orders of their lasers 0.41 and more in 99 of 100
-_MOST_MISPLACED_BY_FEW = 0.5  # used if no lasers share a quarter of their returns: the others may see one surface by chance
-_LEAST_DIFFERENCE = 0.02
-_MOST_RESTLESS = 0.6
+_MAX_ALIKE = 0.8
+_MIN_CONTRAST = 1.5  # mean difference of all pairs over that of the most similar ones; below this, all orders look alike
+_MAX_MISPLACED = 0.25  # 0: smoothest order, 1: a random one; captures 0.00 to 0.11, random orders of their lasers 0.41 and more in 99 of 100
+_MAX_MISPLACED_BY_FEW = 0.5  # used if no lasers share a quarter of their returns: the others may see one surface by chance
+_MIN_DIFFERENCE = 0.02
+_MAX_RESTLESS = 0.6
 _FAR = np.float32(1e3)  # logarithm of a range that no record has
 _SLOWEST_CDEG = 1.0  # per firing: a head that turns slower does not reach another laser's direction
-_MOST_ASIDE_CDEG = 50.0  # direction that a delayed firing may be off; farther is on the other side of a part of the turn without firings
+_MAX_ASIDE_CDEG = 50.0  # direction that a delayed firing may be off; farther is on the other side of a part of the turn without firings
 
 
 class _Arrangement(NamedTuple):
@@ -91,7 +91,7 @@ class LasersTopic:
         self._bytes += np.bincount(keyed[has], minlength=model.channels * 256).reshape(model.channels, 256)
         for laser in range(model.channels):
             self._count_runs(laser, distance[has[:, laser], laser].astype(np.int64))
-        self._compare(block, np.where(reflectivity >= _LEAST_REFLECTIVITY, distance, 0))
+        self._compare(block, np.where(reflectivity >= _MIN_REFLECTIVITY, distance, 0))
 
     def _count_runs(self, laser: int, distance: npt.NDArray[np.int64]) -> None:
         if not len(distance):
@@ -113,11 +113,11 @@ class LasersTopic:
             return
         channels = block.model.channels
         range_ = np.log(np.where(distance > 0, distance, np.nan).astype(np.float32))
-        step = np.minimum(np.abs(np.diff(range_[: 2 * _MOST_FIRINGS], axis=0)), 1.0)
+        step = np.minimum(np.abs(np.diff(range_[: 2 * _MAX_FIRINGS], axis=0)), 1.0)
         self._restless += (np.nansum(step), np.isfinite(step).sum())
         firings = RECORDS_PER_BLOCK * len(block.model.flags) // channels  # firing sequences for each azimuth
         per_firing_cdeg = float(np.median(block.motion.step_cdeg)) / firings
-        chosen = np.arange(0, len(range_), max(1, len(range_) // _MOST_FIRINGS, len(range_) * channels * channels // _MOST_PAIRS))
+        chosen = np.arange(0, len(range_), max(1, len(range_) // _MAX_FIRINGS, len(range_) * channels * channels // _MAX_PAIRS))
         if per_firing_cdeg > _SLOWEST_CDEG:
             late = np.rint(100.0 * np.array(arrangement.ahead_deg) / per_firing_cdeg).astype(np.int64)
             azimuth = (block.azimuth[:, :, np.newaxis] + per_firing_cdeg * np.arange(firings)).ravel()
@@ -131,14 +131,14 @@ class LasersTopic:
         model = self._model
         if model is None:
             return
-        known, arrangement = self._returns >= _FEWEST_RETURNS, arrangement_of(model)
-        log.applies((CONSTANT, REFLECTIVITY), int(self._returns.max()), _FEWEST_RETURNS, "returns of a laser")
+        known, arrangement = self._returns >= _MIN_RETURNS, arrangement_of(model)
+        log.applies((CONSTANT, REFLECTIVITY), int(self._returns.max()), _MIN_RETURNS, "returns of a laser")
         for laser in np.flatnonzero(known).tolist():
             self._conclude_constant(laser, model, log)
             self._conclude_reflectivity(laser, arrangement, log)
         if arrangement is None:
             return
-        if log.applies(DEAD, self._firings, _FEWEST_FIRINGS, "firings of a laser"):
+        if log.applies(DEAD, self._firings, _MIN_FIRINGS, "firings of a laser"):
             self._conclude_dead(np.array(arrangement.order), log)
         if log.applies(ORDER, self._firings, 24 * ORDER.packets, "firings of a laser"):
             self._conclude_order(np.array(arrangement.order), log)
@@ -152,13 +152,13 @@ class LasersTopic:
         """Judge one laser's reflectivities by those of its neighbours, which have the same scene and weather."""
         returns, value = int(self._returns[laser]), int(self._bytes[laser].argmax())
         is_alone = self._bytes.sum(axis=0).max() < _SAME * self._returns.sum()  # another rule reports equal values of all lasers
-        if not is_alone or self._bytes[laser, value] <= _SAME * returns or returns < _LEAST_SHARE * self._firings:
+        if not is_alone or self._bytes[laser, value] <= _SAME * returns or returns < _MIN_SHARE * self._firings:
             return
         sides = self._sides(laser, arrangement)
         alike = [float(self._bytes[side, value] / self._returns[side]) for side in sides]
         commonest = [float(self._bytes[side].max() / self._returns[side]) for side in sides]
-        is_extreme = value in {0, 255} and max(alike, default=0.0) < _MOST_ALIKE
-        is_amid = len(sides) == 2 and max(commonest) < _MOST_ALIKE  # the lowest and the highest laser may see only one surface
+        is_extreme = value in {0, 255} and max(alike, default=0.0) < _MAX_ALIKE
+        is_amid = len(sides) == 2 and max(commonest) < _MAX_ALIKE  # the lowest and the highest laser may see only one surface
         if is_extreme or is_amid:
             severity = Severity.ERROR if value == 0 else Severity.WARNING
             log.report(
@@ -171,7 +171,7 @@ class LasersTopic:
         """Nearest lasers below and above with enough returns to be compared; none if the lasers' directions are unknown."""
         if arrangement is None:
             return []
-        known = [other for other in arrangement.order if other == laser or self._returns[other] >= _FEWEST_RETURNS]
+        known = [other for other in arrangement.order if other == laser or self._returns[other] >= _MIN_RETURNS]
         place = known.index(laser)
         return [*known[max(place - 1, 0) : place], *known[place + 1 : place + 2]]
 
@@ -190,26 +190,26 @@ class LasersTopic:
 
     def _conclude_order(self, order: npt.NDArray[np.int64], log: FindingLog) -> None:
         sums, counts = self._unlike
-        known = counts >= _FEWEST_PAIRS
+        known = counts >= _MIN_PAIRS
         np.fill_diagonal(known, val=False)
         lasers = np.flatnonzero(known.any(axis=1))
-        if not log.applies(ORDER, len(lasers), _FEWEST_LASERS, "lasers that return often enough"):
+        if not log.applies(ORDER, len(lasers), _MIN_LASERS, "lasers that return often enough"):
             return
         unlike = np.where(known, sums / np.maximum(counts, 1), np.nan)
         usual, smoothest = float(np.nanmean(unlike)), _smoothest(unlike, lasers)
-        if usual < _LEAST_DIFFERENCE:
+        if usual < _MIN_DIFFERENCE:
             return
         restless = float(self._restless[0] / max(self._restless[1], 1.0))
-        if restless > _MOST_RESTLESS * usual:
+        if restless > _MAX_RESTLESS * usual:
             log.report(
                 ORDER,
                 f"a laser must measure alike from firing to firing, got a mean difference of {100 * restless:.1f} % against {100 * usual:.1f} % between lasers",
             )
-        elif usual >= _LEAST_CONTRAST * smoothest:
+        elif usual >= _MIN_CONTRAST * smoothest:
             misplaced = _roughness(unlike, order, smoothest, usual)
-            if misplaced > (_MOST_MISPLACED if _is_misplaced_where_shared(unlike, counts, order) else _MOST_MISPLACED_BY_FEW):
+            if misplaced > (_MAX_MISPLACED if _is_misplaced_where_shared(unlike, counts, order) else _MAX_MISPLACED_BY_FEW):
                 by_record = _roughness(unlike, np.arange(len(order)), smoothest, usual)
-                seems = "they seem sorted by elevation" if by_record < _MOST_MISPLACED else "they seem to differ from the manual's"
+                seems = "they seem sorted by elevation" if by_record < _MAX_MISPLACED else "they seem to differ from the manual's"
                 log.report(
                     ORDER,
                     f"lasers that are neighbours by elevation must measure alike, got a mean difference of {100 * (smoothest + misplaced * (usual - smoothest)):.1f} %"
@@ -232,7 +232,7 @@ def _delayed(
     for by in np.unique(late):
         lasers, before = np.flatnonzero(late == by), (chosen - by) % len(azimuth)
         off = wrapped_cdeg(azimuth[chosen] - azimuth[before] - by * per_firing_cdeg)
-        is_seen = np.abs(off) <= _MOST_ASIDE_CDEG
+        is_seen = np.abs(off) <= _MAX_ASIDE_CDEG
         found[:, lasers] = np.where(is_seen[:, np.newaxis], values[before[:, np.newaxis], lasers], np.float32(np.nan))
     return found
 
@@ -255,12 +255,12 @@ def _differences(values: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
 def _is_misplaced_where_shared(unlike: npt.NDArray[np.float64], counts: npt.NDArray[np.float64], order: npt.NDArray[np.int64]) -> bool:
     """Whether lasers that often return together are also out of order; False for too few of them."""
     returns = np.diag(counts)
-    shared = np.where(counts >= _LEAST_SHARED * np.maximum(returns, returns[:, np.newaxis]), unlike, np.nan)
+    shared = np.where(counts >= _MIN_SHARED * np.maximum(returns, returns[:, np.newaxis]), unlike, np.nan)
     lasers = np.flatnonzero(np.isfinite(shared).any(axis=1))
-    if len(lasers) < _FEWEST_LASERS:
+    if len(lasers) < _MIN_LASERS:
         return False
     usual, smoothest = float(np.nanmean(shared)), _smoothest(shared, lasers)
-    return usual >= _LEAST_CONTRAST * smoothest and _roughness(shared, order, smoothest, usual) > _MOST_MISPLACED
+    return usual >= _MIN_CONTRAST * smoothest and _roughness(shared, order, smoothest, usual) > _MAX_MISPLACED
 
 
 def _roughness(unlike: npt.NDArray[np.float64], order: npt.NDArray[np.int64], smoothest: float, usual: float) -> float:

@@ -12,8 +12,8 @@ from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, S
 
 MOTION = Rule(id="azimuth.motion", severity=Severity.ERROR, packets=2)
 
-_FEWEST_BORDERS = 100
-_MOST_LEAPS = 4096
+_MIN_BORDERS = 100
+_MAX_LEAPS = 4096
 
 
 class _Leap(NamedTuple):
@@ -46,7 +46,7 @@ class MotionTopic:
         """Add the motion of one block."""
         motion = block.motion
         for row in np.flatnonzero(motion.is_wrong | motion.is_hasty | motion.is_backward).tolist():
-            if len(self.leaps) >= _MOST_LEAPS:
+            if len(self.leaps) >= _MAX_LEAPS:
                 self.uncounted += 1
                 continue
             self.leaps.append(self._leap(block, row))
@@ -86,7 +86,7 @@ class MotionTopic:
             if not repeats.is_seam(leap.packet):
                 log.report(MOTION, leap.message, leap.place)
         log.add(MOTION, self.uncounted)
-        if self._borders < _FEWEST_BORDERS:
+        if self._borders < _MIN_BORDERS:
             return
         mean, usual = self._border_sum / self._borders, self._step_sum / self._borders
         if abs(mean) > max(1.0, 0.03 * usual):

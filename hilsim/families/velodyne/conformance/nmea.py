@@ -37,7 +37,7 @@ _DAY_S, _HOUR_S = 86_400, 3_600
 _LARGEST_ZONE_S = 14 * _HOUR_S
 _NEAR_S = 120
 _OFF_S = (_DAY_S, 1024 * 7 * _DAY_S)
-_MOST_ADVANCE_S = 2.0
+_MAX_ADVANCE_S = 2.0
 _LONGEST_STEP_US = 60_000_000  # between position packets: after a longer time, the receiver may be another one
 
 
@@ -101,7 +101,7 @@ class NmeaTopic:
                 by_sentence_s = sentence.utc_s - before.utc_s
             else:
                 by_sentence_s = (sentence.day_s - before.day_s + _DAY_S // 2) % _DAY_S - _DAY_S // 2
-            if abs(by_sentence_s - by_stamps_s) > _MOST_ADVANCE_S:
+            if abs(by_sentence_s - by_stamps_s) > _MAX_ADVANCE_S:
                 log.report(ADVANCE, f"sentences must advance with the stamps, got {by_sentence_s:+d} s in {by_stamps_s:.3f} s", place)
         self._locked_before = sentence, self._running_us
 

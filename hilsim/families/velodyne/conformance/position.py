@@ -25,9 +25,9 @@ RATE = Rule(id="position.rate", severity=Severity.ERROR, packets=20)
 IMU = Rule(id="position.imu", severity=Severity.ERROR, packets=10)
 
 _IMU = slice(IMU_OFFSET, IMU_OFFSET + IMU_SIZE)
-_FARTHEST_LEAD_US = 50_000
+_MAX_LEAD_US = 50_000
 _LATER_TO_WIRE_US = 350.0  # time from a position packet's stamp to the wire minus that from a data packet's last firing to the wire
-_MOST_LEADS = 4096
+_MAX_LEADS = 4096
 _POSITIONS = "position packets"
 
 
@@ -59,7 +59,7 @@ class PositionTopic:
         known = block.data_stamp_us >= 0
         lead = wrapped_us(block.stamp_us[known] - block.data_stamp_us[known])
         self._copied += int((lead == 0).sum())
-        self._leads.extend(lead[: max(0, _MOST_LEADS - len(self._leads))].tolist())
+        self._leads.extend(lead[: max(0, _MAX_LEADS - len(self._leads))].tolist())
 
     def _check_bytes(self, block: PositionBlock, log: FindingLog) -> None:
         head = block.packets["reserved_0"].copy()
@@ -131,7 +131,7 @@ class PositionTopic:
                 COPIED, f"the stamp must be the time of assembly, got that of the data packet before in {self._copied} of {len(lead_us)} packets"
             )
             return
-        if not -_FARTHEST_LEAD_US <= median_us <= _FARTHEST_LEAD_US + longest_pause_us:
+        if not -_MAX_LEAD_US <= median_us <= _MAX_LEAD_US + longest_pause_us:
             log.report(CLOCK, f"position and data stamps must come from one clock, got {median_us / 1000:.1f} ms between neighbours")
             return
         phase = np.exp(2j * np.pi * lead_us / cycle_us)

@@ -13,9 +13,9 @@ from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, S
 
 LOOP = Rule(id="stream.loop", severity=Severity.WARNING, packets=32)
 
-_MOST_KEPT = 32_768  # largest number of compared packets of a stream: 43 s of a VLP-16
+_MAX_KEPT = 32_768  # largest number of compared packets of a stream: 43 s of a VLP-16
 _SHORTEST = 8
-_FEWEST_RETURNS = 16  # smallest number of returns of a packet whose records are compared
+_MIN_RETURNS = 16  # smallest number of returns of a packet whose records are compared
 _BLOCKS_SIZE = 100 * BLOCKS
 _WEIGHTS = np.random.default_rng(1206).integers(1, 1 << 63, _BLOCKS_SIZE // 8, dtype=np.uint64) | np.uint64(1)
 
@@ -43,7 +43,7 @@ class RepeatsTopic:
 
     def look(self, block: DataBlock) -> None:
         """Add the fingerprints of one block."""
-        room = _MOST_KEPT - len(self._prints)
+        room = _MAX_KEPT - len(self._prints)
         if room <= 0:
             return
         packets = np.ascontiguousarray(block.run.packets[:room])
@@ -51,7 +51,7 @@ class RepeatsTopic:
         self._prints = np.concatenate((self._prints, (words * _WEIGHTS).sum(axis=1, dtype=np.uint64)))
         measured = np.ascontiguousarray(packets["blocks"]["channels"]).view(np.uint8).reshape(len(packets), -1).view(np.uint64)
         prints = (measured * _WEIGHTS[: measured.shape[1]]).sum(axis=1, dtype=np.uint64)
-        few = (packets["blocks"]["channels"]["distance"] > 0).sum(axis=(1, 2)) < _FEWEST_RETURNS
+        few = (packets["blocks"]["channels"]["distance"] > 0).sum(axis=(1, 2)) < _MIN_RETURNS
         self._records = np.concatenate((self._records, np.where(few, 0, prints)))
         self._frames = np.concatenate((self._frames, block.frames[:room]))
         self.__dict__.pop("_loop", None)

@@ -18,12 +18,12 @@ REFLECTIVITY = Rule(id="returns.reflectivity", severity=Severity.ERROR, packets=
 BLANK = Rule(id="returns.blank", severity=Severity.ERROR, packets=10)
 SECOND_FIRING = Rule(id="returns.second_firing", severity=Severity.ERROR, packets=10)
 
-_FEWEST = 2000
-_FEWEST_EMPTY = 1000
-_FEWEST_BLOCKS = 120
-_FEWEST_SEQUENCES = 100
-_FEWEST_SPANS = 6  # spans of distances that differ only in the bits above, each with a thousandth of the returns or more
-_FEWEST_FLOORS = 5  # lasers with empty records, for a comparison of their noise floors: fewer may share one by chance
+_MIN_RETURNS = 2000
+_MIN_EMPTY = 1000
+_MIN_BLOCKS = 120
+_MIN_SEQUENCES = 100
+_MIN_SPANS = 6  # spans of distances that differ only in the bits above, each with a thousandth of the returns or more
+_MIN_FLOORS = 5  # lasers with empty records, for a comparison of their noise floors: fewer may share one by chance
 
 
 class ReturnsTopic:
@@ -85,15 +85,15 @@ class ReturnsTopic:
         counts = self._distances.copy()
         counts[0] = 0
         total = int(counts.sum())
-        if log.applies((EVEN, GRID, REPEATED, REFLECTIVITY), total, _FEWEST, "returns"):
+        if log.applies((EVEN, GRID, REPEATED, REFLECTIVITY), total, _MIN_RETURNS, "returns"):
             self._conclude_distances(counts, total, log)
             self._conclude_reflectivity(total, log)
         self._conclude_empty(log)
-        if log.applies(BLANK, self._blocks, _FEWEST_BLOCKS, "blocks") and self._blank:
+        if log.applies(BLANK, self._blocks, _MIN_BLOCKS, "blocks") and self._blank:
             severity = Severity.ERROR if self._blank > 0.01 * self._blocks else Severity.WARNING
             log.report(BLANK, f"blocks must not be filled with zeros, got {self._blank} of {self._blocks}", severity=severity)
         has_two = self._model is not None and self._model.channels == 16
-        if has_two and log.applies(SECOND_FIRING, self._sequences, _FEWEST_SEQUENCES, "blocks with returns") and self._copied > 0.5 * self._sequences:
+        if has_two and log.applies(SECOND_FIRING, self._sequences, _MIN_SEQUENCES, "blocks with returns") and self._copied > 0.5 * self._sequences:
             log.report(
                 SECOND_FIRING, f"the second firing of a block must be measured, got a copy of the first in {self._copied} of {self._sequences} blocks"
             )
@@ -122,7 +122,7 @@ class ReturnsTopic:
         for bit in range(1, 14):
             halves = counts.reshape(-1, 2, 1 << bit).sum(axis=2)  # by span, then by bit
             clear, set_ = halves.sum(axis=0).tolist()
-            if min(clear, set_) < 1e-4 * total and (halves.sum(axis=1) > 1e-3 * total).sum() >= _FEWEST_SPANS:
+            if min(clear, set_) < 1e-4 * total and (halves.sum(axis=1) > 1e-3 * total).sum() >= _MIN_SPANS:
                 log.report(GRID, f"every bit of raw distances must change, got bit {bit} {'set' if set_ > clear else 'clear'} in all of {total}")
 
     def _conclude_reflectivity(self, total: int, log: FindingLog) -> None:
@@ -136,13 +136,13 @@ class ReturnsTopic:
 
     def _conclude_empty(self, log: FindingLog) -> None:
         empty = int(self._empty_bytes.sum())
-        if not log.applies((NO_RETURN, BASELINE), empty, _FEWEST_EMPTY, "empty records"):
+        if not log.applies((NO_RETURN, BASELINE), empty, _MIN_EMPTY, "empty records"):
             return
         zero = int(self._empty_bytes[:, 0].sum()) / empty
         if zero > 0.5:
             log.report(NO_RETURN, f"empty records must carry the laser's noise floor, got reflectivity 0 in {100 * zero:.0f} % of {empty}")
             return
-        floors = int((self._empty_bytes.sum(axis=1) >= _FEWEST_EMPTY // 50).sum())
-        if log.applies(BASELINE, floors, _FEWEST_FLOORS, "lasers with empty records") and int(self._empty_bytes.sum(axis=0).max()) == empty:
+        floors = int((self._empty_bytes.sum(axis=1) >= _MIN_EMPTY // 50).sum())
+        if log.applies(BASELINE, floors, _MIN_FLOORS, "lasers with empty records") and int(self._empty_bytes.sum(axis=0).max()) == empty:
             value = int(self._empty_bytes.sum(axis=0).argmax())
             log.report(BASELINE, f"the noise floor must differ between lasers, got {value} in all of {empty} empty records")

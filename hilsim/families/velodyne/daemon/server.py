@@ -24,7 +24,7 @@ from hilsim.telemetry.http_server import read_body, served
 
 log = structlog.get_logger("hilsim")
 
-_MOST_KEYS = 32
+_MAX_KEYS = 32
 _HTTP_PORT = 80
 _DOCUMENTS = {
     "/cgi/info.json": "info",
@@ -101,7 +101,7 @@ class SensorServer:
             ValueError: it is no form.
         """
         body = await read_body(request)
-        return parse_qsl(body.decode("utf-8"), keep_blank_values=True, strict_parsing=strict and bool(body), max_num_fields=_MOST_KEYS)
+        return parse_qsl(body.decode("utf-8"), keep_blank_values=True, strict_parsing=strict and bool(body), max_num_fields=_MAX_KEYS)
 
     async def _form(self, request: web.Request) -> web.Response:
         path = request.path.removeprefix("/cgi/setting")

@@ -16,7 +16,7 @@ from hilsim.families.velodyne.protocol.geometry import FiringGeometry
 from hilsim.families.velodyne.protocol.steps import GAP_CDEG
 from hilsim.units import HOUR_US, TURN_CDEG
 
-_BLOCKS, _MOST_GROUPS = constant(BLOCKS), constant(100)  # groups between two packets that give the head's rate
+_BLOCKS, _MAX_GROUPS = constant(BLOCKS), constant(100)  # groups between two packets that give the head's rate
 
 
 class RecordFirings(NamedTuple):
@@ -78,7 +78,7 @@ def step_between(firings: RecordFirings, earlier_cdeg: int, earlier_us: int, lat
     """Turn of the head during one group, by the first azimuths and the stamps of two packets; -1 if they are too far apart."""
     turned_cdeg = (later_cdeg - earlier_cdeg) % TURN_CDEG
     passed_ns = 1000 * ((later_us - earlier_us) % HOUR_US)
-    is_known = turned_cdeg <= GAP_CDEG and 0 < passed_ns <= _MOST_GROUPS * firings.group_ns
+    is_known = turned_cdeg <= GAP_CDEG and 0 < passed_ns <= _MAX_GROUPS * firings.group_ns
     return turned_cdeg * firings.group_ns / passed_ns if is_known else -1.0
 
 

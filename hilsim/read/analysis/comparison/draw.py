@@ -15,7 +15,7 @@ from hilsim.read.analysis.picture.scales import write_picture
 
 COLOURS = ("tab:blue", "tab:orange")
 """Colours of the streams A and B."""
-_FEWEST_WINDOWS = 30
+_MIN_WINDOWS = 30
 
 
 def draw_comparison(comparison: Comparison, names: tuple[str, str], path: Path) -> None:
@@ -117,7 +117,7 @@ def _draw_noise(axes: Any, streams: Sequence[Any]) -> None:
     """Draw range noise by class of reflectivity."""
     names = [f"{start}" if stop == start + 1 else f"{start}-{stop - 1}" for start, stop in CLASSES]
     for stream, colour in zip(streams, COLOURS, strict=True):
-        sigma = np.where(stream.noise.windows >= _FEWEST_WINDOWS, stream.noise.sigma_mm, np.nan)
+        sigma = np.where(stream.noise.windows >= _MIN_WINDOWS, stream.noise.sigma_mm, np.nan)
         axes.plot(range(len(CLASSES)), sigma, color=colour, marker="o")
     axes.set_xticks(range(len(CLASSES)), names, rotation=45)
     axes.set_ylim(bottom=0.0)

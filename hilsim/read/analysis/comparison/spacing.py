@@ -12,7 +12,7 @@ _BINS = 163_840  # up to 16.4 ms
 _MILLISECOND_NS = 1_000_000
 _MILLISECOND_DOUBT_NS = 20_000
 _TICKING_RATIO = 0.8  # share of the gaps of half a millisecond and more
-_FEWEST_LONG_RATIO = 0.3
+_MIN_LONG_RATIO = 0.3
 _BURST_RATIO = 0.1
 
 
@@ -84,7 +84,7 @@ class SpacingStatistics:
         """Reason why capture times are not arrival times, or None if they may be."""
         if not self.gaps.total:
             return None
-        if self._long > _FEWEST_LONG_RATIO * self.gaps.total and self._ticking > _TICKING_RATIO * self._long:
+        if self._long > _MIN_LONG_RATIO * self.gaps.total and self._ticking > _TICKING_RATIO * self._long:
             return "capture times are whole milliseconds"
         if self.gaps.share(-1.0, 0.25 * self._cycle_us) > _BURST_RATIO:
             return "packets come in bursts: capture times made from messages, or a host that reads late"

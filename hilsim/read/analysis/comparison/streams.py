@@ -12,8 +12,8 @@ from hilsim.read.analysis.comparison.comparison import Comparison
 from hilsim.read.analysis.comparison.part import ComparisonPart, SensorStatistics
 from hilsim.registry import family_parts
 
-FEWEST_PACKETS = 50  # smallest number of packets for statistics
-_MOST_WAITING = 256  # datagrams before the first data packet that are kept, so that memory stays bounded
+MIN_PACKETS = 50  # smallest number of packets for statistics
+_MAX_WAITING = 256  # datagrams before the first data packet that are kept, so that memory stays bounded
 
 
 def comparison_parts() -> dict[str, ComparisonPart]:
@@ -67,9 +67,9 @@ def gather(datagrams: Iterable[CapturedDatagram], metadata: Mapping[str, Any] | 
     _check_sensor(packets, sensor, name)
     if waiting:
         statistics = add()
-    if statistics is None or statistics.spacing.packets < FEWEST_PACKETS:
+    if statistics is None or statistics.spacing.packets < MIN_PACKETS:
         got = 0 if statistics is None else statistics.spacing.packets
-        raise CaptureError(f"{name}: must hold at least {FEWEST_PACKETS} {part.packets}, got {got}")
+        raise CaptureError(f"{name}: must hold at least {MIN_PACKETS} {part.packets}, got {got}")
     statistics.check(name)
     return statistics
 
@@ -78,7 +78,7 @@ def _family_of(datagrams: Iterable[CapturedDatagram], sensor: str) -> tuple[str,
     """Family of the sensor's first data packet, the first one without such a packet; and the stream."""
     parts = comparison_parts()
     rest = iter(datagrams)
-    before: deque[CapturedDatagram] = deque(maxlen=_MOST_WAITING)
+    before: deque[CapturedDatagram] = deque(maxlen=_MAX_WAITING)
     names = SensorNames(sensor)
     for datagram in rest:
         before.append(datagram)

@@ -8,8 +8,8 @@ from hilsim.read.analysis.inspection.statistics import ClockLine, Spread
 
 BURST_RATIO = 0.25
 """A packet comes in a burst if it comes within this share of a cycle after the one before."""
-_MOST_BURSTS = 0.02
-_MOST_FAR = 0.5
+_MAX_BURSTS = 0.02
+_MAX_FAR = 0.5
 _WARNING_PPM, _ERROR_PPM = 500.0, 2000.0
 GAPS = "gaps between packets"
 """Name of the samples of rules of arrival."""
@@ -99,17 +99,17 @@ class Arrival:
                 due in that time may have arrived in bursts because of the host, which delayed the sender or the receiver.
         """
         cycle_us = self.cycle_us
-        if self.bursts > _MOST_BURSTS:
+        if self.bursts > _MAX_BURSTS:
             message = f"packets must come one each {cycle_us:.0f} us, got {100 * self.bursts:.1f} % within a quarter of that after the one before"
-            if self.bursts - host_waited_ns / (1000.0 * cycle_us * self.count) <= _MOST_BURSTS:
+            if self.bursts - host_waited_ns / (1000.0 * cycle_us * self.count) <= _MAX_BURSTS:
                 waited = f"this host is busy and kept a program waiting for {host_waited_ns / 1e9:.1f} s in all meanwhile, which may be the reason"
                 log.report(burst, f"{message}; {waited}", severity=Severity.WARNING)
             else:
                 log.report(burst, message)
-        elif self.far > _MOST_FAR:
+        elif self.far > _MAX_FAR:
             off = f"got {100 * self.far:.0f} % of the gaps more than {100 * self._far_ratio:.0f} % off"
             log.report(tick, f"packets must come every {cycle_us:.0f} us, {off}")
         if log.applies(rate, self.count, of=GAPS) and abs(self.drift_ppm) > _WARNING_PPM + doubt_ppm:
             severity = Severity.ERROR if abs(self.drift_ppm) > _ERROR_PPM + doubt_ppm else Severity.WARNING
             log.report(rate, f"packets must arrive at the pace of their stamps, got {self.drift_ppm:+.0f} ppm", severity=severity)
-        return self.bursts <= _MOST_BURSTS and self.far <= _MOST_FAR
+        return self.bursts <= _MAX_BURSTS and self.far <= _MAX_FAR

@@ -20,7 +20,7 @@ from hilsim.read.analysis.inspection.times import CaptureTimes, Steps
 from hilsim.registry import family_parts
 
 _BLOCK_PACKETS = 512
-_MOST_FLOWS = INSPECT_FLOWS.bound
+_MAX_FLOWS = INSPECT_FLOWS.bound
 """Largest number of flows of recognised packets, and of others; the capture of a busy network has any number of flows."""
 _FIRST_BYTES = 16
 _Key = tuple[FlowKey, PacketKind, Hashable]
@@ -179,7 +179,7 @@ class Inspector:
     def _open(self, key: _Key, first: CapturedDatagram) -> _Flow | None:
         kind = key[1]
         is_known = kind is not OtherKind.OTHER
-        if (self._recognised if is_known else len(self._flows) - self._recognised) >= _MOST_FLOWS:
+        if (self._recognised if is_known else len(self._flows) - self._recognised) >= _MAX_FLOWS:
             return None
         self._recognised += is_known
         part, metadata = self._parts.get(kind, (None, None))

@@ -8,7 +8,7 @@ from hilsim.read.analysis.inspection.result import DeviceClock, FlowSummary, Mis
 
 _TICKING_RATIO = 0.9
 _UNEVEN_RATIO = 0.5
-_FEWEST_INTERVALS = 50
+_MIN_INTERVALS = 50
 _CROWDED_RATIO = 0.2
 _STANDING_RATIO = 0.5
 _TELLING_ERROR_PPM = 100.0
@@ -64,7 +64,7 @@ def times(count: int) -> str:
 def pace_problem(flow: FlowSummary) -> str | None:
     """Reason why capture times are a bad pace for a flow with its own stamps, or None."""
     spacing = flow.spacing
-    if flow.clock is None or spacing is None or spacing.intervals < _FEWEST_INTERVALS:
+    if flow.clock is None or spacing is None or spacing.intervals < _MIN_INTERVALS:
         return None
     if flow.clock.repeated > _STANDING_RATIO * flow.packets:
         return None
@@ -77,7 +77,7 @@ def pace_problem(flow: FlowSummary) -> str | None:
 def captured_lines(flow: FlowSummary) -> Iterator[Line]:
     """Yield lines on capture times, and on their relation to the sensor's clock if it is known."""
     spacing = flow.spacing
-    if spacing is None or spacing.intervals < _FEWEST_INTERVALS:
+    if spacing is None or spacing.intervals < _MIN_INTERVALS:
         return
     clock = flow.clock
     spread = f"every {spacing.mean_us:,.1f} us ({spacing.p1_us:,.0f} to {spacing.p99_us:,.0f} for 98 %)"

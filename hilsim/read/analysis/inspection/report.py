@@ -16,8 +16,8 @@ from hilsim.read.analysis.plain import plain
 from hilsim.registry import family_parts
 from hilsim.units import NS_PER_S
 
-_MOST_OTHERS = 8
-_MOST_OTHERS_OF_SENSOR = 3
+_MAX_OTHERS = 8
+_MAX_OTHERS_OF_SENSOR = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +92,7 @@ def _sensor_lines(sensor: SensorSummary) -> Iterator[Line]:
         yield Line(f"  {sensor.ground}")
     for part, flows in by_part:
         yield from part.lines(flows)
-    yield from _other_flow_lines([flow for flow in sensor.flows if flow.kind is OtherKind.OTHER], most=_MOST_OTHERS_OF_SENSOR)
+    yield from _other_flow_lines([flow for flow in sensor.flows if flow.kind is OtherKind.OTHER], most=_MAX_OTHERS_OF_SENSOR)
 
 
 def _flow_row(flow: FlowSummary, *, source: str = "") -> str:
@@ -147,7 +147,7 @@ def _other_flow_lines(flows: Sequence[FlowSummary], *, most: int, with_source: b
 def _other_lines(summary: CaptureSummary) -> Iterator[Line]:
     if summary.other_flows:
         yield Line("other traffic", Tone.SENSOR)
-        yield from _other_flow_lines(summary.other_flows, most=_MOST_OTHERS, with_source=True)
+        yield from _other_flow_lines(summary.other_flows, most=_MAX_OTHERS, with_source=True)
         yield Line("")
     if summary.unlisted_datagrams:
         yield Line(f"{counted(summary.unlisted_datagrams, 'datagram')} of still more flows were only counted")

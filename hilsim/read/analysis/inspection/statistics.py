@@ -10,10 +10,10 @@ from hilsim.read.analysis.inspection.times import CaptureTimes, Steps
 
 _BINS_PER_OCTAVE = 128
 _BINS = 40 * _BINS_PER_OCTAVE + 1  # 1 ns to 18 minutes; bin 0 is for intervals of 0 and negative ones
-_FEWEST_INTERVALS_MISSED = 10
+_MIN_INTERVALS_MISSED = 10
 _SHORTEST_GAP_NS = 50_000_000
 _MILLISECOND_DOUBT_NS = 20_000
-_FEWEST_POINTS = 16
+_MIN_POINTS = 16
 
 
 class Spread:
@@ -116,7 +116,7 @@ class GapLog:
     def look(self, times: CaptureTimes, steps: Steps, typical_ns: float) -> None:
         """Find gaps in a block: longer than ten typical intervals and than 50 ms, without the sensor's own pauses."""
         interval_ns = times.step_ns()
-        longest_fair_ns = max(_SHORTEST_GAP_NS, 0.0 if np.isnan(typical_ns) else _FEWEST_INTERVALS_MISSED * typical_ns)
+        longest_fair_ns = max(_SHORTEST_GAP_NS, 0.0 if np.isnan(typical_ns) else _MIN_INTERVALS_MISSED * typical_ns)
         for row in np.flatnonzero((interval_ns > longest_fair_ns) & ~steps.is_planned).tolist():
             duration_ns = int(interval_ns[row])
             self._count += 1
@@ -167,7 +167,7 @@ class ClockLine:
         borders = [0, *np.flatnonzero(~is_continuous).tolist(), len(is_continuous)]
         last = len(borders) - 2
         for number, (start, stop) in enumerate(pairwise(borders)):
-            if 0 < number < last and stop - start < _FEWEST_POINTS:
+            if 0 < number < last and stop - start < _MIN_POINTS:
                 continue
             if number:
                 self._pool()
@@ -204,7 +204,7 @@ class ClockLine:
         """Rate by which the sensor's clock is slower than the host's, and its standard error; NaN for fewer than 16 packets."""
         spread, product, square = self._pooled + self._moments
         free = self._points + self._count - self._stretches - 2
-        if free < _FEWEST_POINTS - 2 or not spread:
+        if free < _MIN_POINTS - 2 or not spread:
             return float("nan"), float("nan")
         slope = product / spread
         residual = max(0.0, square - slope * product) / free

@@ -10,7 +10,7 @@ from hilsim.errors import CaptureError
 from hilsim.read.analysis.picture.part import Gatherer, PicturePart, PictureScan
 from hilsim.registry import family_parts, part_of
 
-_MOST_PACKETS = 20_000
+_MAX_PACKETS = 20_000
 """Largest number of packets: a VLS-128 in dual mode at 300 rpm sends 3618 packets a turn; an image scan may have any length."""
 _PACKETS_AT_ONCE = 128
 
@@ -77,7 +77,7 @@ class Gathered:
 
     def is_enough(self) -> bool:
         """Whether the packets contain a whole scan, or are as many as may be gathered."""
-        return self._gatherer is not None and (self._gatherer.is_whole or self._taken >= _MOST_PACKETS)
+        return self._gatherer is not None and (self._gatherer.is_whole or self._taken >= _MAX_PACKETS)
 
     def scan(self, where: str) -> PictureScan:
         """The scan.
@@ -113,7 +113,7 @@ def scan_of_lidar(lidar: LidarEmulator, at_ns: int) -> PictureScan:
         raise CaptureError(f"a picture of a {setting.spec.model} cannot be drawn: its family, {setting.family.name}, gives none")
     gatherer: Gatherer = module.PART.of_setting(setting)
     first = lidar.first_data_packet(at_ns)
-    for start in range(first, first + _MOST_PACKETS, _PACKETS_AT_ONCE):
+    for start in range(first, first + _MAX_PACKETS, _PACKETS_AT_ONCE):
         for row in lidar.data_packets(start, _PACKETS_AT_ONCE).payload:
             gatherer.take(row.tobytes())
         if gatherer.is_whole:

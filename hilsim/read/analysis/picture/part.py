@@ -14,7 +14,7 @@ from hilsim.read.analysis.picture.scales import add_rings, write_picture
 
 DIFFUSE_LIMIT = 100
 """Largest reflectivity of a diffuse surface."""
-_FARTHEST_M = 200.0
+_MAX_M = 200.0
 
 
 class PictureScan(ABC):
@@ -92,7 +92,7 @@ def draw_above(
 
 def frame_above(axes: Any, extent_m: float | None, distance_m: npt.NDArray[np.float64], *, ahead_only: bool = False) -> None:
     """Set the limits of a view from above, by default to 98 % of the distances; add rings, the sensor and labels."""
-    reach_m = extent_m or min(float(np.quantile(distance_m, 0.98)) * 1.1 if distance_m.size else 10.0, _FARTHEST_M)
+    reach_m = extent_m or min(float(np.quantile(distance_m, 0.98)) * 1.1 if distance_m.size else 10.0, _MAX_M)
     half_m, back_m = (0.8 * reach_m, 0.02 * reach_m) if ahead_only else (reach_m, reach_m)
     axes.set_facecolor("0.08")
     add_rings(axes, reach_m)

@@ -11,7 +11,7 @@ from hilsim.errors import CaptureError
 SUFFIXES = (".png", ".svg", ".pdf")
 _TICKS_M = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500)
 _RINGS_M = (1, 2, 5, 10, 20, 50, 100, 200)
-_NEAREST_RING, _FARTHEST_RING = 0.04, 1.4
+_NEAREST_RING, _MAX_RING = 0.04, 1.4
 _SHOWN = (0.01, 0.99)
 _NARROWEST = 2.0
 _NEAREST_M = 0.05
@@ -78,6 +78,6 @@ def add_rings(axes: Any, extent_m: float) -> None:
     """Add circles of round ranges about the sensor to a view from above of extent ``extent_m``."""
     angle = np.linspace(0, 2 * np.pi, 181)
     for radius_m in _RINGS_M:
-        if _NEAREST_RING * extent_m < radius_m < _FARTHEST_RING * extent_m:
+        if _NEAREST_RING * extent_m < radius_m < _MAX_RING * extent_m:
             axes.plot(radius_m * np.sin(angle), radius_m * np.cos(angle), color="0.35", linewidth=0.6)
             axes.annotate(f"{radius_m} m", (0, radius_m), color="0.6", fontsize=7, ha="center", clip_on=True)

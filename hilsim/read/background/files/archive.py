@@ -42,7 +42,7 @@ def write_archive(background: BackgroundMap, path: Path) -> None:
     """Write a complete map as NPZ, replacing an existing file.
 
     Raises:
-        AssetError: the file cannot be written, or the map has more than ``MOST_CELLS`` cells.
+        AssetError: the file cannot be written, or the map has more than ``MAX_CELLS`` cells.
     """
     check_cells(background.grid.rows, background.grid.columns, str(path))
     whole = BytesIO()

@@ -44,7 +44,7 @@ def write_bitmap(background: BackgroundMap, path: Path) -> None:
     """Write a map as a BMP with the note's pixels, replacing an existing file.
 
     Raises:
-        AssetError: the file cannot be written, or the map has more than ``MOST_CELLS`` cells.
+        AssetError: the file cannot be written, or the map has more than ``MAX_CELLS`` cells.
     """
     rows, columns = background.distance_mm.shape
     check_cells(rows, columns, str(path))

@@ -17,13 +17,13 @@ from PIL import Image, ImageDraw, ImageFont
 
 from hilsim.read.background.files.metadata import check_cells
 from hilsim.read.background.files.whole_file import replace_file
-from hilsim.world.scene.background import FARTHEST_USED_MM, NEAREST_USED_MM, BackgroundMap
+from hilsim.world.scene.background import MAX_USED_MM, NEAREST_USED_MM, BackgroundMap
 
 GREY_KINDS = ("png", "bmp")
 """File types of the grey picture, as suffixes without a dot."""
 _DARKEST, _BRIGHTEST = 32, 255
 _STEPS = _BRIGHTEST - _DARKEST
-_LEAST_WIDTH, _LEAST_HEIGHT = 360, 160
+_MIN_WIDTH, _MIN_HEIGHT = 360, 160
 _BAR_HEIGHT, _TOP, _BOTTOM, _TEXT_TOP = 32, 4, 14, 19
 _GAP = 6
 _READABLE_WIDTH = 900  # about the width at which a screen shows a picture scaled to fit
@@ -48,7 +48,7 @@ def grey_values(background: BackgroundMap) -> tuple[npt.NDArray[np.uint8], GreyS
     grey = np.zeros(used.shape, np.uint8)
     distance_m = background.distance_mm[used] / 1000.0
     if distance_m.size == 0:
-        return grey, GreyScale(NEAREST_USED_MM / 1000.0, FARTHEST_USED_MM / 1000.0)
+        return grey, GreyScale(NEAREST_USED_MM / 1000.0, MAX_USED_MM / 1000.0)
     scale = GreyScale(float(distance_m.min()), float(distance_m.max()))
     grey[used] = _BRIGHTEST - np.rint(scale.share(distance_m) * _STEPS)
     return grey, scale
@@ -62,12 +62,12 @@ def write_grey(background: BackgroundMap, path: Path) -> None:
         path: Path whose suffix is one of ``GREY_KINDS``; a BMP has 8 bits a pixel.
 
     Raises:
-        AssetError: the file cannot be written, or the map has more than ``MOST_CELLS`` cells.
+        AssetError: the file cannot be written, or the map has more than ``MAX_CELLS`` cells.
     """
     grey, scale = grey_values(background)
     rows, columns = grey.shape
     check_cells(rows, columns, str(path))
-    cells = np.repeat(np.repeat(grey[::-1], -(-_LEAST_HEIGHT // rows), axis=0), -(-_LEAST_WIDTH // columns), axis=1)
+    cells = np.repeat(np.repeat(grey[::-1], -(-_MIN_HEIGHT // rows), axis=0), -(-_MIN_WIDTH // columns), axis=1)
     picture = Image.fromarray(np.concatenate([cells, draw_bar(scale, cells.shape[1])]))
     stored = BytesIO()
     picture.save(stored, path.suffix.removeprefix("."))

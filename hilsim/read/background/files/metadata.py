@@ -24,7 +24,7 @@ from hilsim.world.geometry.poses import Pose
 from hilsim.world.scene.background import AzimuthGrid, BackgroundMap, ImageGrid
 
 FORMAT, VERSION = "hilsim-background", 1
-MOST_CELLS = MAP_CELLS.bound
+MAX_CELLS = MAP_CELLS.bound
 """Largest number of cells of a map in a file."""
 
 T = TypeVar("T")
@@ -71,7 +71,7 @@ def read_metadata(text: str, where: str) -> dict[str, Any]:
         where: File and position for messages.
 
     Raises:
-        AssetError: it is no JSON, too long, nested too deep, has another format or version, violates a rule, or has more than ``MOST_CELLS`` cells.
+        AssetError: it is no JSON, too long, nested too deep, has another format or version, violates a rule, or has more than ``MAX_CELLS`` cells.
     """
     try:
         data = text.encode()
@@ -98,10 +98,10 @@ def check_cells(rows: int, columns: int, where: str) -> None:
     """Reject a map that is too large for a file.
 
     Raises:
-        AssetError: it has more than ``MOST_CELLS`` cells.
+        AssetError: it has more than ``MAX_CELLS`` cells.
     """
-    if rows * columns > MOST_CELLS:
-        raise AssetError(f"{where}: rows x columns must be at most {MOST_CELLS}, got {rows} x {columns}")
+    if rows * columns > MAX_CELLS:
+        raise AssetError(f"{where}: rows x columns must be at most {MAX_CELLS}, got {rows} x {columns}")
 
 
 def _checked(kind: type[T], table: dict[str, Any], where: str) -> T:

@@ -25,7 +25,7 @@ from hilsim.world.geometry.poses import Pose
 _FIRST_FLIGHT_NS = 1_000_000_000
 _TRIED = (8, 40, 200)
 """Packets before the one due when it was sent that are rendered to find it: a packet may be late."""
-_MOST_RUNS = 8
+_MAX_RUNS = 8
 HISTORY_S = 60.0
 """Time before the last change for which the scene is known as it was: scans are stored for less."""
 
@@ -158,7 +158,7 @@ class RigMirror:
         lidar = self._lidar(sensor)
         found: list[Matched] = []
         at, tries = 0, 0
-        while lidar is not None and at < len(payloads) and tries < _MOST_RUNS:
+        while lidar is not None and at < len(payloads) and tries < _MAX_RUNS:
             tries += 1
             first = self._find(lidar, payloads[at], int(stamp_ns[at]))
             if first is None:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from hilsim.api.packet import Packet, stream_of
 from hilsim.capture.batches import DatagramArrays
 
-_MOST = 8192
+_MAX_WAITING = 8192
 """Packets that wait, 10 MB of a Velodyne's: half a second of twenty sensors, and a reader takes them every few milliseconds."""
 _SOURCE, _DESTINATION, _PORTS = 16, 12, 8
 """Places of the addresses and ports before a payload."""
@@ -27,14 +27,14 @@ class LatestPackets:
     def __init__(self) -> None:
         """Create a store without packets."""
         self.dropped = 0
-        self._waiting: deque[Packet] = deque(maxlen=_MOST)
+        self._waiting: deque[Packet] = deque(maxlen=_MAX_WAITING)
         self._changing = threading.Lock()
 
     def add(self, packets: Iterable[Packet]) -> None:
         """Add packets."""
         with self._changing:
             for packet in packets:
-                self.dropped += len(self._waiting) == _MOST
+                self.dropped += len(self._waiting) == _MAX_WAITING
                 self._waiting.append(packet)
 
     def add_rows(self, sensor: str, batch: DatagramArrays, rows: npt.NDArray[np.intp]) -> None:

@@ -8,14 +8,14 @@ from typing import Any
 from hilsim.world.geometry.poses import Pose
 from hilsim.world.geometry.rotations import normalise
 
-_MOST = 256
+_MAX_POSES = 256
 
 
 class PlatformPoses:
     """Latest poses with their rig times; one thread adds, any thread reads."""
 
     def __init__(self) -> None:
-        self._poses: deque[tuple[int, Pose]] = deque(maxlen=_MOST)
+        self._poses: deque[tuple[int, Pose]] = deque(maxlen=_MAX_POSES)
 
     def add(self, state: Mapping[str, Any]) -> None:
         """Take the pose of an answer, if it has one; a rig that was started again begins anew."""

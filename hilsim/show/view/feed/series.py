@@ -12,7 +12,7 @@ import numpy.typing as npt
 from hilsim.errors import require
 
 FASTEST_HZ = 10.0
-MOST_SERIES = 256
+MAX_SERIES = 256
 """Series of one daemon: names come from its answers."""
 
 
@@ -67,7 +67,7 @@ class Series:
                 values[row] = np.nan
             for name, value in figures.items():
                 if name not in self._values:
-                    if len(self._values) >= MOST_SERIES:
+                    if len(self._values) >= MAX_SERIES:
                         continue
                     self._values[name] = np.full(self._rows, np.nan, np.float32)
                 self._values[name][row] = value

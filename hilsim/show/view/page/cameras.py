@@ -20,7 +20,7 @@ _HOME = np.array([0.0, -16.0, 9.0])
 """Position behind and above a sensor, in its frame turned about the vertical only."""
 _AHEAD_M = 6.0
 _TOP_M = 60.0
-_LEAST_M = 0.01
+_MIN_M = 0.01
 """Smallest displacement of a sensor that moves a camera."""
 
 
@@ -113,7 +113,7 @@ class Cameras:
             pose = self._poses().get(camera.sensor.value)
             if pose is None or camera.mode.value not in {FOLLOW, FIRST_PERSON}:
                 continue
-            moved = camera.last is None or camera.followed != camera.sensor.value or float(np.linalg.norm(pose.position - camera.last)) > _LEAST_M
+            moved = camera.last is None or camera.followed != camera.sensor.value or float(np.linalg.norm(pose.position - camera.last)) > _MIN_M
             if camera.mode.value == FIRST_PERSON:
                 _look(camera.client, pose.position, pose.position + pose.forward * _AHEAD_M)
             elif camera.last is None or camera.followed != camera.sensor.value:
@@ -166,7 +166,7 @@ def _carry(client: "viser.ClientHandle", target: Vector) -> None:
     A browser reports where its camera was some frames ago; only its position relative to its own target is free of that delay.
     """
     view = np.asarray(client.camera.position, np.float64) - np.asarray(client.camera.look_at, np.float64)
-    if float(np.linalg.norm(view)) > _LEAST_M:
+    if float(np.linalg.norm(view)) > _MIN_M:
         _look(client, target + view, target)
 
 

@@ -40,7 +40,7 @@ _DRAG_S = 0.04
 _TRAVEL_S = 0.2
 _CLOCK_S = 2.0
 _STOP_S = 2.0
-_MOST_WAYPOINTS = 200
+_MAX_WAYPOINTS = 200
 _GREY, _PER_CODE = 70, 1.6
 _SELECTED = (255, 170, 60)
 _FIXED = (110, 112, 118)
@@ -283,8 +283,8 @@ class SceneEditor:
             if not 0.0 < along < math.inf:
                 return
             x, y = origin[0] + along * direction[0], origin[1] + along * direction[1]
-        if len(self.waypoints) >= _MOST_WAYPOINTS:
-            raise ValueError(f"a way must have at most {_MOST_WAYPOINTS} points")
+        if len(self.waypoints) >= _MAX_WAYPOINTS:
+            raise ValueError(f"a way must have at most {_MAX_WAYPOINTS} points")
         place = np.array((x, y, height)) + self._page_origin_m - np.asarray(self._session.origin_m)
         self.waypoints.append((float(place[0]), float(place[1]), 0.0 if self._on_ground.value else float(place[2])))
         self._mark_waypoints(height)

@@ -31,12 +31,12 @@ class Sample:
     render_ms: Mapping[str, float]
 
 
-_MOST_MOTORS = 8
+_MAX_MOTORS = 8
 _LATER = {
     "pose to wire in ms": ("p50", "p99"),
     "height in m": ("height",),
     "attitude in deg": ("roll", "pitch", "yaw"),
-    "motors in rad/s": tuple(f"motor {number}" for number in range(1, _MOST_MOTORS + 1)),
+    "motors in rad/s": tuple(f"motor {number}" for number in range(1, _MAX_MOTORS + 1)),
     "clocks: offset from UTC in ms": ("host", "sensors"),
 }
 """Strips that are shown once there are figures, each with its series."""
@@ -78,7 +78,7 @@ def later_figures(figures: Mapping[str, float]) -> dict[str, dict[str, float]]:
         "pose to wire in ms": _quantiles_ms(figures, "pose_to_wire"),
         "height in m": {"height": vehicle["height_m"]} if "height_m" in vehicle else {},
         "attitude in deg": {name: vehicle[f"{name}_deg"] for name in ("roll", "pitch", "yaw") if f"{name}_deg" in vehicle},
-        "motors in rad/s": {f"motor {number}": vehicle[key] for number in range(1, _MOST_MOTORS + 1) if (key := f"motor_{number}_radps") in vehicle},
+        "motors in rad/s": {f"motor {number}": vehicle[key] for number in range(1, _MAX_MOTORS + 1) if (key := f"motor_{number}_radps") in vehicle},
         "clocks: offset from UTC in ms": ({"host": 1e3 * figures["clock utc_offset_s"]} if "clock utc_offset_s" in figures else {})
         | ({"sensors": 1e3 * max(offsets, key=abs)} if offsets else {}),
     }

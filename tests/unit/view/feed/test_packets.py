@@ -21,7 +21,7 @@ def test_packets_are_those_of_the_capture_with_their_headers(capture):
 
 
 def test_the_oldest_packets_are_dropped_and_counted_where_none_takes_them(any_capture, monkeypatch):
-    monkeypatch.setattr(module, "_MOST", 5)
+    monkeypatch.setattr(module, "_MAX_WAITING", 5)
     packets = list(read_capture(any_capture("vlp16_strongest_gps.pcap")))[:8]
     latest = LatestPackets()
     latest.add(packets)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hilsim.show.view.feed.platform_poses import PlatformPoses
-from hilsim.show.view.feed.series import MOST_SERIES, Series, quantile
+from hilsim.show.view.feed.series import MAX_SERIES, Series, quantile
 
 BOUNDS = [0.001, 0.002, 0.004]
 
@@ -94,8 +94,8 @@ def test_series_are_bounded_in_time_rate_and_number(clock):
     assert series.values("roof/data lateness_max_s", time_s[-3])[0].size == 2
     assert series.values("unknown")[1].size == time_s.size
     clock.now_s += 1.0
-    series.add({"replays": [{"replay": f"drive{number}", "position_s": 0.0} for number in range(2 * MOST_SERIES)]})
-    assert len(series.names()) == MOST_SERIES
+    series.add({"replays": [{"replay": f"drive{number}", "position_s": 0.0} for number in range(2 * MAX_SERIES)]})
+    assert len(series.names()) == MAX_SERIES
 
 
 def test_a_pose_of_the_platform_is_between_the_two_around_it():

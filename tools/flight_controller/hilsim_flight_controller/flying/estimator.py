@@ -27,7 +27,7 @@ _STILL_RADPS = 0.1
 _GOOD_FIXES = 10
 _M_PER_DEG = 111_319.49
 _LONGEST_STEP_US = 20_000
-_MOST_RADPS, _MOST_MPS2 = 35.0, 160.0
+_MAX_RADPS, _MAX_MPS2 = 35.0, 160.0
 _GYRO_NOISE, _ACC_NOISE = 0.003, 0.15  # rad/s and m/s^2 per sqrt(Hz): vibration and model errors
 _GYRO_WALK, _ACC_WALK = 1e-4, 1e-3
 _POS_M, _VEL_MPS, _BARO_M, _YAW_RAD = 0.3, 0.1, 0.15, 0.1
@@ -89,8 +89,8 @@ class Estimator:
 
     def sensor(self, now_us: int, message: Sensor, *, has_mag: bool, has_baro: bool) -> None:
         """Process a reading; ``has_mag`` and ``has_baro`` mark new values in it."""
-        gyro = limited((message.xgyro, message.ygyro, message.zgyro), _MOST_RADPS)
-        force = limited((message.xacc, message.yacc, message.zacc), _MOST_MPS2)
+        gyro = limited((message.xgyro, message.ygyro, message.zgyro), _MAX_RADPS)
+        force = limited((message.xacc, message.yacc, message.zacc), _MAX_MPS2)
         mag = np.array((message.xmag, message.ymag, message.zmag)) if has_mag else None
         height = altitude_m(message.abs_pressure) if has_baro and message.abs_pressure > 0.0 else None
         if not self.aligned:

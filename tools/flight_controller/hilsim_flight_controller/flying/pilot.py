@@ -14,15 +14,15 @@ HOVER_THRUST = 0.5  # MPC_THR_HOVER
 _POSITION, _HEIGHT = 0.95, 1.0
 _VELOCITY = np.array([1.8, 1.8, 4.0])
 _INTEGRAL = np.array([0.4, 0.4, 2.0])
-_MOST_INTEGRAL = np.array([3.0, 3.0, 7.0])
+_MAX_INTEGRAL = np.array([3.0, 3.0, 7.0])
 _UP, _DOWN = 1.5, 0.7
 _LEAN = math.tan(math.radians(30.0))
 _ATTITUDE = np.array([6.5, 6.5, 2.8])
-_MOST_RATES = np.array([3.8, 3.8, 1.0])
+_MAX_RATES = np.array([3.8, 3.8, 1.0])
 _RATE_P = np.array([0.15, 0.15, 0.2])
 _RATE_I = np.array([0.2, 0.2, 0.1])
 _RATE_D = np.array([0.003, 0.003, 0.0])
-_MOST_RATE_I = 0.3
+_MAX_RATE_I = 0.3
 _D_CUTOFF_S = 1.0 / (2.0 * math.pi * 30.0)
 _MIX = np.array([[-0.707, 0.707, 1.0], [0.707, -0.707, 1.0], [0.707, 0.707, -1.0], [-0.707, -0.707, -1.0]])
 """Front right (ccw), rear left (ccw), front left (cw), rear right (cw): weights of roll, pitch and yaw."""
@@ -69,7 +69,7 @@ class Pilot:
     def _force(self, estimate: Estimator, step_s: float, wanted: Floats) -> Floats:
         """Commanded specific force, NED; in hover it is (0, 0, -g)."""
         error = wanted - estimate.v
-        self.integral = limited(self.integral + _INTEGRAL * error * step_s, _MOST_INTEGRAL)
+        self.integral = limited(self.integral + _INTEGRAL * error * step_s, _MAX_INTEGRAL)
         force: Floats = _VELOCITY * error + self.integral
         force[2] = min(force[2] - GRAVITY_MPS2, -0.2 * GRAVITY_MPS2)
         level, most = math.hypot(force[0], force[1]), -force[2] * _LEAN
@@ -80,14 +80,14 @@ class Pilot:
     def _torque(self, estimate: Estimator, step_s: float, attitude: Quaternion) -> Floats:
         error = multiply(conjugate(estimate.q), attitude)
         sign = 2.0 if error[0] >= 0.0 else -2.0
-        wanted = limited(sign * _ATTITUDE * np.array(error[1:]), _MOST_RATES)
+        wanted = limited(sign * _ATTITUDE * np.array(error[1:]), _MAX_RATES)
         rates = estimate.rates
         if self.last_rates is not None and step_s > 0.0:
             share = step_s / (step_s + _D_CUTOFF_S)
             self.slope = self.slope + share * ((rates - self.last_rates) / step_s - self.slope)
         self.last_rates = rates
         difference = wanted - rates
-        self.rate_integral = limited(self.rate_integral + _RATE_I * difference * step_s, _MOST_RATE_I)
+        self.rate_integral = limited(self.rate_integral + _RATE_I * difference * step_s, _MAX_RATE_I)
         torque: Floats = _RATE_P * difference + self.rate_integral - _RATE_D * self.slope
         return torque
 

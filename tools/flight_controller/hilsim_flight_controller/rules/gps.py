@@ -13,8 +13,8 @@ UNKNOWN_COURSE = 65_535
 _UNIX_2020_US, _UNIX_2100_US = 1_577_836_800_000_000, 4_102_444_800_000_000
 _M_PER_DEGE7 = 0.0111319
 _SPAN_US = 1_000_000
-_MOST_GAP_US = 350_000
-_LEAST_M = 0.5
+_MAX_GAP_US = 350_000
+_MIN_M = 0.5
 _ENOUGH_M2 = 4.0
 _SETTLED_US = 15_000_000
 _FAST_CMPS = 100
@@ -90,7 +90,7 @@ class GpsRules:
 
         The vehicle stops while its controller is silent, and also when a busy host delays its simulator, although time continues: earlier fixes are then ignored.
         """
-        if self.situation.time_lost or (self.fixes and message.time_usec - self.fixes[-1][0] > _MOST_GAP_US):
+        if self.situation.time_lost or (self.fixes and message.time_usec - self.fixes[-1][0] > _MAX_GAP_US):
             self.fixes.clear()
             self.situation.time_lost = False
         place = message.lat * _M_PER_DEGE7, message.lon * _M_PER_DEGE7 * math.cos(math.radians(message.lat * 1e-7)), -message.alt * 1e-3
@@ -109,7 +109,7 @@ class GpsRules:
         self._compare(now_us, "vertical", moved[2:], summed[2:])
 
     def _compare(self, now_us: int, name: str, moved: Sequence[float], summed: Sequence[float]) -> None:
-        if max(math.hypot(*moved), math.hypot(*summed)) < _LEAST_M:
+        if max(math.hypot(*moved), math.hypot(*summed)) < _MIN_M:
             return
         sums = self.sums[name]
         for place, pair in enumerate(((moved, summed), (moved, moved), (summed, summed))):

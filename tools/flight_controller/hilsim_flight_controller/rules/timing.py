@@ -24,7 +24,7 @@ _FIRST_FIX_US = 10_000_000
 _LOST_US = 15_000
 _BURST = 4
 _EQUAL = 1e-6  # PX4's sensors/data_validator/DataValidator.cpp
-_MOST_EQUAL = 100
+_MAX_EQUAL = 100
 
 
 class Timing:
@@ -112,9 +112,9 @@ class Timing:
             return
         for place, part in enumerate(_FIELDS[name]):
             counts[place] = counts[place] + 1 if abs(values[place] - before[place]) < _EQUAL else 0
-            stale = counts[place] == _MOST_EQUAL
+            stale = counts[place] == _MAX_EQUAL
             self.report.judge(
-                "stale", not stale, now_us, f"{part} of the {name}", f"{values[place]} {_MOST_EQUAL} times", "different from reading to reading"
+                "stale", not stale, now_us, f"{part} of the {name}", f"{values[place]} {_MAX_EQUAL} times", "different from reading to reading"
             )
 
     def _stamp(self, now_us: int, stamp: int) -> None:

@@ -19,7 +19,7 @@ _FIGURES = (
 )  # fmt: skip
 _REST_FRAMES = 100
 _TURN_US = 500_000
-_LEAST_TURN_GAUSS = 0.02  # five times the noise of a difference of readings
+_MIN_TURN_GAUSS = 0.02  # five times the noise of a difference of readings
 _ENOUGH_GAUSS2 = 0.02
 
 
@@ -188,7 +188,7 @@ class Turn:
     def _compare(self, now_us: int, mag: Vector, turned: Vector) -> None:
         predicted = [a - b for a, b in zip(turned, self.first, strict=True)]
         seen = [a - b for a, b in zip(mag, self.first, strict=True)]
-        if max(math.hypot(*predicted), math.hypot(*seen)) < _LEAST_TURN_GAUSS:
+        if max(math.hypot(*predicted), math.hypot(*seen)) < _MIN_TURN_GAUSS:
             return
         self.both += dot(predicted, seen)
         self.predicted += dot(predicted, predicted)
