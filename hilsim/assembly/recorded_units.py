@@ -1,4 +1,4 @@
-"""From a replay with ``overlay = true`` to the objects in its recorded points: the recorded unit, its place, and what there is to see."""
+"""Emulators that insert objects into the points of a replay with ``overlay = true``: the recorded unit, its pose and its scene."""
 
 from collections.abc import Sequence
 from dataclasses import replace

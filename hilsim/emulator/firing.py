@@ -66,7 +66,7 @@ def _time(
     aim: npt.NDArray[np.float64],
     row: npt.NDArray[np.int32],
 ) -> None:
-    """When the beams of sixteen channels leave, and the rows of their firings. What has no channel does the last one's work once more."""
+    """Write the times at which the beams of sixteen channels leave, and the rows of their firings. Lanes beyond the last channel repeat it."""
     sub_rays, offset_ns, ray_ns = plan.beam.share.size, plan.firing_offset_ns, rays.time_ns
     for lane in range(WIDTH):
         channel = min(first_channel + lane, offset_ns.size - 1)

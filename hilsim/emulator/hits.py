@@ -90,7 +90,7 @@ def find_cosines(world: World, rays: Rays, count: int) -> None:
 
 @inlined_kernel
 def _go_on(rays: Rays, ray: int, direction: Vector, share: float, sub_ray: int, beyond: Rays, at: int) -> None:
-    """Write the ray that goes on from what a ray met, as row ``at`` of ``beyond``."""
+    """Write the continuation of a ray behind its hit to row ``at`` of ``beyond``."""
     step_m = rays.range_m[ray] + STEP_M
     for axis in range(3):
         beyond.origin_m[at, axis] = rays.origin_m[ray, axis] + rays.range_m[ray] * rays.direction[ray, axis] + STEP_M * direction[axis]

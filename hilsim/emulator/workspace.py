@@ -34,8 +34,8 @@ class Rays(NamedTuple):
         origin_m: ``float64[n, 3]`` in the world.
         direction: ``float32[n, 3]`` in the world, unit.
         time_ns: ``int64[n]``, rig time of each firing.
-        firing: ``int32[n]``, whose ray it is.
-        sub_ray: ``int32[n]``, which of its rays.
+        firing: ``int32[n]``, number of the ray's firing.
+        sub_ray: ``int32[n]``, number of the ray within the firing.
         share: ``float64[n]``, of the firing's light that the ray still carries.
         travelled_m: ``float64[n]``, from the sensor to the origin.
         range_m: ``float32[n]``, from the origin; ``inf`` for a miss.

@@ -23,7 +23,7 @@ from hilsim.emulator.workspace import Returns, Workspace, allocate_workspace
 from hilsim.errors import DeviceError
 from hilsim.fly.autopilot.obstacle_map import ObstacleMap, note_packet
 from hilsim.streaming.render_loop import await_former, await_packets, begin_loop, end_loop, note_rendered
-from hilsim.streaming.render_state import RenderCounter, Stream
+from hilsim.streaming.render_state import RenderCounter, RenderStream
 from hilsim.transmit.libc import monotonic_ns
 from hilsim.transmit.ring import push
 from hilsim.vehicle.platform import Platform
@@ -36,7 +36,7 @@ PACKETS_TOGETHER = 8
 _UNCHANGED = constant(BASE)
 
 
-def render_ahead_on(renderer: DeviceRenderer, lidar: LidarEmulator, stream: Stream, obstacle_map: ObstacleMap | None) -> DeviceError | None:
+def render_ahead_on(renderer: DeviceRenderer, lidar: LidarEmulator, stream: RenderStream, obstacle_map: ObstacleMap | None) -> DeviceError | None:
     """Render packets into both rings of a lidar until stopped, as ``streaming.render_loop.render_ahead`` does.
 
     Returns:
@@ -80,7 +80,7 @@ def render_ahead_on(renderer: DeviceRenderer, lidar: LidarEmulator, stream: Stre
 
 
 @kernel
-def _begin(plan: LidarPlan, stream: Stream) -> bool:
+def _begin(plan: LidarPlan, stream: RenderStream) -> bool:
     """Begin where the former loop has ended; returns False if this loop is stopped before."""
     has_begun = await_former(stream.state)
     if has_begun:
@@ -89,7 +89,7 @@ def _begin(plan: LidarPlan, stream: Stream) -> bool:
 
 
 @kernel
-def _await_packets(plan: LidarPlan, stream: Stream, most: int, has_rendered: bool) -> int:  # noqa: FBT001 - kernels take their arguments by place
+def _await_packets(plan: LidarPlan, stream: RenderStream, most: int, has_rendered: bool) -> int:  # noqa: FBT001 - kernels take their arguments by place
     """Call ``streaming.render_loop.await_packets`` from Python."""
     return await_packets(plan, _UNCHANGED, stream, most, has_rendered)
 
@@ -106,7 +106,7 @@ def _fire(plan: LidarPlan, platform: Platform, first: int, workspace: Workspace)
 def _finish(
     plan: LidarPlan,
     world: World,
-    stream: Stream,
+    stream: RenderStream,
     workspace: Workspace,
     part: Returns,
     obstacle_map: ObstacleMap | None,
@@ -153,6 +153,6 @@ def _take_part(own: Any, returns: Returns, first: int, part: Returns) -> None:
 
 
 @kernel
-def _end(plan: LidarPlan, stream: Stream) -> None:
+def _end(plan: LidarPlan, stream: RenderStream) -> None:
     """Pass the place where the next loop begins to it, and let it begin."""
     end_loop(plan, stream)

@@ -22,7 +22,7 @@ from hilsim.fly.autopilot.obstacle_map import ObstacleMap, note_packet
 from hilsim.sensor.clock import device_from_rig, rig_from_device
 from hilsim.sensor.position_stream import next_position, seek_positions
 from hilsim.streaming.punctuality import LONGEST_RUN_NS, earliest_due_ns, lead_in_force_ns, next_estimate_ns, render_from_ns
-from hilsim.streaming.render_state import Place, RenderCounter, RenderState, RenderWord, Stream
+from hilsim.streaming.render_state import LoopPlace, RenderCounter, RenderState, RenderStream, RenderWord
 from hilsim.transmit.brake import doze_until
 from hilsim.transmit.libc import monotonic_ns
 from hilsim.transmit.ring import Rings, depth, push
@@ -48,33 +48,33 @@ def _seek_positions(plan: LidarPlan, from_ns: int, positions: npt.NDArray[np.int
 
 
 @inlined_kernel
-def begin_loop(plan: LidarPlan, stream: Stream) -> int:
+def begin_loop(plan: LidarPlan, stream: RenderStream) -> int:
     """Find this loop's first packets; returns the index of the first data packet, and writes those of the first position packets to ``stream.positions``."""
     place, positions = stream.state.place, stream.positions
-    packet = int(place[Place.PACKET])
+    packet = int(place[LoopPlace.PACKET])
     if stream.goes_on:
         for schedule in range(positions.size):
-            positions[schedule] = place[Place.SCHEDULES + schedule]
+            positions[schedule] = place[LoopPlace.SCHEDULES + schedule]
     else:
-        packet = first_packet_due(plan, place[Place.DATA_FROM_NS])
-        if place[Place.FIRED_NS] > 0:  # packets of another schedule or field of view may begin before those that were sent ended
-            packet = max(packet, first_packet_from(plan, place[Place.FIRED_NS]))
-        _seek_positions(plan, place[Place.POSITIONS_FROM_NS], positions)
+        packet = first_packet_due(plan, place[LoopPlace.DATA_FROM_NS])
+        if place[LoopPlace.FIRED_NS] > 0:  # packets of another schedule or field of view may begin before those that were sent ended
+            packet = max(packet, first_packet_from(plan, place[LoopPlace.FIRED_NS]))
+        _seek_positions(plan, place[LoopPlace.POSITIONS_FROM_NS], positions)
     return packet
 
 
 @inlined_kernel
-def end_loop(plan: LidarPlan, stream: Stream) -> None:
+def end_loop(plan: LidarPlan, stream: RenderStream) -> None:
     """Pass the place where the next loop begins to it, and let it begin."""
     state, positions = stream.state, stream.positions
     place, packet = state.place, state.counters[RenderCounter.NEXT_PACKET]
-    place[Place.PACKET] = packet
+    place[LoopPlace.PACKET] = packet
     for schedule in range(positions.size):
-        place[Place.SCHEDULES + schedule] = positions[schedule]
+        place[LoopPlace.SCHEDULES + schedule] = positions[schedule]
     if packet > 0:
         due_ns = data_deadline_ns(plan, packet - 1)
-        place[Place.DATA_FROM_NS] = max(due_ns + 1, place[Place.DATA_FROM_NS])
-        place[Place.FIRED_NS] = max(due_ns - plan.data_latency_ns, place[Place.FIRED_NS])
+        place[LoopPlace.DATA_FROM_NS] = max(due_ns + 1, place[LoopPlace.DATA_FROM_NS])
+        place[LoopPlace.FIRED_NS] = max(due_ns - plan.data_latency_ns, place[LoopPlace.FIRED_NS])
     store_release(state.words, (RenderWord.ENDED,), 1)
 
 
@@ -111,7 +111,9 @@ def await_former(state: RenderState) -> bool:
 
 
 @stage_kernel
-def _encode_position(segments: Segments | None, plan: LidarPlan, at: int, stream: Stream, next_packet: int, index: int, position_ns: int) -> int:
+def _encode_position(
+    segments: Segments | None, plan: LidarPlan, at: int, stream: RenderStream, next_packet: int, index: int, position_ns: int
+) -> int:
     """Encode the position packet assembled at a device time by the plan in force then; ``plan`` is that of segment ``at``. Returns its size in bytes."""
     if segments is None:
         return render_info_packet(plan, stream.platform, stream.position_framing, index, position_ns, stream.datagram)
@@ -123,7 +125,7 @@ def _encode_position(segments: Segments | None, plan: LidarPlan, at: int, stream
 
 
 @inlined_kernel
-def _render_position(plan: LidarPlan, at: int, stream: Stream, position_ns: int, due_ns: int, now_ns: int) -> None:
+def _render_position(plan: LidarPlan, at: int, stream: RenderStream, position_ns: int, due_ns: int, now_ns: int) -> None:
     """Encode a position packet into its ring; it costs little, so only a packet that the sending loop would drop is skipped."""
     counters, positions = stream.state.counters, stream.positions
     if now_ns > due_ns + stream.late_limit_ns:
@@ -153,7 +155,7 @@ def _rest(rings: Rings, flow: int, begin_ns: int, due_ns: int, now_ns: int, brak
 
 
 @inlined_kernel
-def await_packets(plan: LidarPlan, at: int, stream: Stream, most: int, has_rendered: bool) -> int:  # noqa: FBT001 - kernels take their arguments by place
+def await_packets(plan: LidarPlan, at: int, stream: RenderStream, most: int, has_rendered: bool) -> int:  # noqa: FBT001 - kernels take their arguments by place
     """Sleep until data packets are to be rendered, and encode the position packets that are due meanwhile into their ring.
 
     Args:
@@ -194,7 +196,7 @@ def await_packets(plan: LidarPlan, at: int, stream: Stream, most: int, has_rende
             if not is_full:
                 _render_position(plan, at, stream, position_ns, due_ns, now_ns)
             positions[schedule] += 1
-            state.place[Place.POSITIONS_FROM_NS] = due_ns - epoch_ns + 1
+            state.place[LoopPlace.POSITIONS_FROM_NS] = due_ns - epoch_ns + 1
             continue
         from_ns = earliest_due_ns(now_ns, estimate_ns, stream.late_limit_ns, counters[RenderCounter.LATE_SINCE_NS])
         if is_full:
@@ -218,7 +220,9 @@ def await_packets(plan: LidarPlan, at: int, stream: Stream, most: int, has_rende
 
 
 @stage_kernel
-def render_ahead(segments: Segments, plan: LidarPlan, world: World, workspace: Workspace, stream: Stream, obstacle_map: ObstacleMap | None) -> None:
+def render_ahead(
+    segments: Segments, plan: LidarPlan, world: World, workspace: Workspace, stream: RenderStream, obstacle_map: ObstacleMap | None
+) -> None:
     """Render packets into both rings of a lidar until stopped.
 
     Args:

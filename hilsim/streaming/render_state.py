@@ -54,7 +54,7 @@ class RenderWord(IntEnum):
     """Set to 1 by the loop when it is ready and waits only for the former loop to end."""
 
 
-class Place(IntEnum):
+class LoopPlace(IntEnum):
     """Columns of ``RenderState.place``."""
 
     PACKET = 0
@@ -80,7 +80,7 @@ class RenderState(NamedTuple):
         counters: ``int64[n]``, columns by ``RenderCounter``; written by the running loop alone.
         emulated: ``int64[n]``, columns by ``EmulatorCount``: ``Workspace.counts`` of each loop.
         render: ``int64[512]``, histogram of the time to render and encode a data packet, bins of ``transmit.statistics``.
-        place: ``int64[16]``, columns by ``Place``: where the next loop begins.
+        place: ``int64[16]``, columns by ``LoopPlace``: where the next loop begins.
         brake: ``int64[n]``, columns by ``transmit.brake.Brake``.
     """
 
@@ -95,7 +95,7 @@ class RenderState(NamedTuple):
 
 
 @by_reference
-class Stream(NamedTuple):
+class RenderStream(NamedTuple):
     """What never changes within a loop.
 
     Attributes:
@@ -143,7 +143,7 @@ def allocate_state() -> RenderState:
         counters=shared_words(RenderCounter),
         emulated=shared_words(EmulatorCount),
         render=np.zeros(BINS, np.int64),
-        place=np.zeros(Place.SCHEDULES + _SCHEDULES_MAX, np.int64),
+        place=np.zeros(LoopPlace.SCHEDULES + _SCHEDULES_MAX, np.int64),
         brake=allocate_brake(),
     )
 

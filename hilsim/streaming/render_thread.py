@@ -20,7 +20,7 @@ from hilsim.sensor.position_stream import NEVER_NS
 from hilsim.streaming.device_loop import render_ahead_on
 from hilsim.streaming.punctuality import OUTLIER_RATIO
 from hilsim.streaming.render_loop import render_ahead
-from hilsim.streaming.render_state import Place, RenderCounter, RenderState, RenderWord, Stream, allocate_state, state_after
+from hilsim.streaming.render_state import LoopPlace, RenderCounter, RenderState, RenderStream, RenderWord, allocate_state, state_after
 from hilsim.transmit.brake import is_applied
 from hilsim.transmit.ring import Rings, allocate_rings
 from hilsim.transmit.scheduling import ThreadSettings, apply, enter
@@ -105,7 +105,7 @@ class RenderThread:
             TransmitError: the scheduling demanded is not permitted.
         """
         self.set_lead_ns(self.lead_ns)
-        self.state.place[Place.DATA_FROM_NS] = self.state.place[Place.POSITIONS_FROM_NS] = from_ns
+        self.state.place[LoopPlace.DATA_FROM_NS] = self.state.place[LoopPlace.POSITIONS_FROM_NS] = from_ns
         self._enter()
 
     def stop(self) -> None:
@@ -203,8 +203,8 @@ class RenderThread:
         """Run the loop for a number of packets that are not sent; returns its CPU time."""
         rings = allocate_rings(len(_REHEARSED_FLOWS), 2 * _REHEARSED_PACKETS, self.rings.payload.shape[2])
         state = allocate_state()
-        state.place[Place.DATA_FROM_NS] = data_deadline_ns(self.lidar.plan, first)
-        state.place[Place.POSITIONS_FROM_NS] = NEVER_NS // 2
+        state.place[LoopPlace.DATA_FROM_NS] = data_deadline_ns(self.lidar.plan, first)
+        state.place[LoopPlace.POSITIONS_FROM_NS] = NEVER_NS // 2
         publish(state.lead, 0, NEVER_NS)
         begun_ns = time.thread_time_ns()
         self._render(state, rings, first + count, epoch_ns=time.monotonic_ns() + _REHEARSAL_AHEAD_NS)
@@ -290,7 +290,7 @@ class RenderThread:
         obstacle_map = no_obstacle_map() if rings and self.obstacle_map else self.obstacle_map
         largest = HEADER_SIZE + max(lidar.plan.data_size, lidar.plan.info_size)
         table = self.table if state is self.state and self.table is not None else SegmentTable(lidar.plan, lidar.world)
-        stream = Stream(
+        stream = RenderStream(
             platform=lidar.platform,
             data_framing=lidar.data_framing,
             position_framing=lidar.position_framing,

@@ -194,7 +194,7 @@ class PacketStreamReading:
         Mapping[StreamLoss, int],
         counter(
             "hilsim_packet_stream_lost_packets_total",
-            "Datagrams that clients that follow did not get: a client read too slowly (once a client), or the queue for all of them was full",
+            "Datagrams missed by clients that follow packets: a client read too slowly (counted once for each client), or the queue of all clients was full",
             labels=("reason",),
             samples=by_reason,
         ),

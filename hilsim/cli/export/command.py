@@ -39,7 +39,7 @@ Examples:
     "--format",
     "format_name",
     type=click.Choice(FORMATS),
-    help="Default: by the suffix of OUTPUT. A point-cloud format without that suffix: a file a scan in the folder OUTPUT.",
+    help="Default: by the suffix of OUTPUT. For a point-cloud format without that suffix OUTPUT is a folder with one file for each scan.",
 )
 @click.option(
     "--layout",

@@ -48,7 +48,7 @@ Examples:
     type=click.FloatRange(0, 100),
     default=0.0,
     show_default=True,
-    help="Scans of each sensor of a daemon, a second, that get objects.",
+    help="Scans a second of each sensor of a daemon that are published with objects.",
 )
 def publish(
     *,

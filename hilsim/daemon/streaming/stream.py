@@ -8,7 +8,7 @@ from hilsim.config.sensor_table import SensorSpec
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.schedule import data_deadline_ns
 from hilsim.emulator.workspace import EmulatorCount
-from hilsim.streaming.render_state import Place, RenderCounter
+from hilsim.streaming.render_state import LoopPlace, RenderCounter
 from hilsim.streaming.render_thread import RenderThread
 from hilsim.telemetry.faults import Fault, Level
 from hilsim.telemetry.loop import read_histograms
@@ -76,7 +76,7 @@ class Streaming:
 
     def fault(self, last_sent_ns: int, now_ns: int) -> Fault | None:
         """Fault of a sensor that does not stream, None if it streams; ``last_sent_ns`` is when its last data packet left, 0 for none."""
-        from_ns = int(self.render_thread.state.place[Place.DATA_FROM_NS])
+        from_ns = int(self.render_thread.state.place[LoopPlace.DATA_FROM_NS])
         first_due_ns = self.render_thread.epoch_ns + max(int(data_deadline_ns(self.lidar.plan, 0)), from_ns)
         silent_s = (now_ns - max(last_sent_ns, first_due_ns)) / 1e9
         if not self.render_thread.alive:

@@ -257,7 +257,7 @@ class SegmentTable:
 
     @property
     def has_room(self) -> bool:
-        """Whether another segment may be added now; what has begun makes room."""
+        """Whether another segment may be added now: segments that have begun are removed."""
         words = self.segments.words
         return int(words[SegmentWord.ADDED] - max(words[SegmentWord.AT], 0)) < CAPACITY
 

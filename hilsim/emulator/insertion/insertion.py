@@ -160,7 +160,7 @@ class Inserter:
 
     @property
     def has_room(self) -> bool:
-        """Whether another world may be added now; what has begun makes room."""
+        """Whether another world may be added now: worlds that have begun are removed."""
         words = self.insertion.worlds.words
         return int(words[WorldWord.ADDED] - max(words[WorldWord.AT], 0)) < CAPACITY
 

@@ -86,7 +86,7 @@ def window_share(rare: Rare, plan: LidarPlan, reading_cdeg: int, channel: int, i
 
 @kernel
 def add_false_alarm(plan: LidarPlan, workspace: Workspace, firing: int, channel: int, index: int) -> bool:
-    """Let noise be taken for an echo, now and then; returns whether it was. A spurious return replaces whatever the firing met."""
+    """Add a false alarm or a spurious return to a firing's hits at random; returns whether one was added. A spurious return replaces all hits."""
     response, alarms, hits, ahead = plan.response, plan.false_alarms, workspace.hits, workspace.rays.direction
     stream = response.stream * CHANNELS_PER_STREAM + channel
     range_m, energy = 0.0, 0.0

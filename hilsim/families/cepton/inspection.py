@@ -160,9 +160,7 @@ def _format_lines(flows: Sequence[FlowSummary]) -> Iterator[Line]:
     """Yield lines on formats that are not public."""
     kinds = {flow.kind for flow in flows}
     if CeptonKind.INFZ in kinds:
-        yield detail(
-            "format", "of INFZ is not public, only measured: of its bytes a replay changes none but what is to be added to points' times for UTC"
-        )
+        yield detail("format", "of INFZ is not public but measured: a replay changes only the bytes with the offset of points' times to UTC")
     verbatim = dict.fromkeys(str(flow.kind).split()[1] for flow in flows if flow.kind in _UNKNOWN)
     if verbatim:
         yield detail("format", f"of {' and '.join(verbatim)} is not public: replayed byte for byte, paced by capture times")

@@ -7,7 +7,7 @@ from functools import cache
 
 from hilsim.emulator.retime import Retiming
 from hilsim.families.ouster.protocol.firmware import FOOTER_CONSTANT, FOOTER_SIZE
-from hilsim.families.ouster.protocol.headers import COLUMNS, HEADERS, LIDAR_PACKET, HeaderField, Place
+from hilsim.families.ouster.protocol.headers import COLUMNS, HEADERS, LIDAR_PACKET, FieldPlace, HeaderField
 from hilsim.families.ouster.protocol.imu import IMU_PACKET_SIZE, MEASUREMENT_SIZE
 from hilsim.families.ouster.protocol.profiles import COLUMNS_PER_PACKET, HeaderKind
 from hilsim.families.ouster.protocol.recognition import FORMS, header_kind, read_header_field
@@ -38,7 +38,7 @@ def _imu_retiming(size: int) -> Retiming:
     return _IMU._replace(stamps=(size - _FIRST_MEASUREMENT - FOOTER_SIZE) // MEASUREMENT_SIZE, crc_at=size - CRC_SIZE)
 
 
-def _frame_places(payload: bytes) -> tuple[HeaderKind, tuple[Place, ...]]:
+def _frame_places(payload: bytes) -> tuple[HeaderKind, tuple[FieldPlace, ...]]:
     """Header and places of the frame id: one, or in LEGACY one a column."""
     kind = header_kind(payload)
     place = HEADERS[kind].get(HeaderField.FRAME_ID)
@@ -47,7 +47,7 @@ def _frame_places(payload: bytes) -> tuple[HeaderKind, tuple[Place, ...]]:
     own, form = COLUMNS[HeaderKind.NONE].frame_id, FORMS.get(len(payload))
     if own is None or form is None:
         return kind, ()
-    return kind, tuple(Place(form.first_column + column * form.column_size + own.offset, own.bits) for column in range(COLUMNS_PER_PACKET))
+    return kind, tuple(FieldPlace(form.first_column + column * form.column_size + own.offset, own.bits) for column in range(COLUMNS_PER_PACKET))
 
 
 def _measurement_id(payload: bytes) -> int:

@@ -38,7 +38,7 @@ _LARGEST_RMS_M = 0.06
 _NARROWEST_M, _WIDEST_M, _WIDTH_RATIO = 0.02, 0.1, 0.1
 """Half the thickness of the plane: a tenth of the sensor's height, within bounds."""
 _REACH_RATIO = 10.0
-"""The ground counts as far away as so many heights of the sensor: farther, fields and streets are no planes."""
+"""Range up to which points are taken for the ground, in heights of the sensor: fields and streets beyond it are not flat."""
 _SIGMAS = 3.0
 _NARROWEST_COLUMN_M, _WIDEST_COLUMN_M, _COLUMN_RATIO = 0.1, 0.5, 0.5
 """Side of a column: half the sensor's height, within bounds."""

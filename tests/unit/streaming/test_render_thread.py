@@ -16,7 +16,7 @@ from hilsim.errors import TransmitError
 from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.sensor.setup import WHOLE_TURN_DEG
 from hilsim.streaming.device_loop import PACKETS_TOGETHER
-from hilsim.streaming.render_state import Place, RenderCounter
+from hilsim.streaming.render_state import LoopPlace, RenderCounter
 from hilsim.streaming.render_thread import RenderThread
 from hilsim.transmit.ring import allocate_rings, depth
 from hilsim.transmit.scheduling import ThreadSettings
@@ -213,7 +213,7 @@ def test_a_successor_that_fires_otherwise_begins_behind_the_last_packet(bench, l
     await_that(lambda: counter(first, RenderCounter.NEXT_PACKET) >= 20)
 
     first.hand_over_to(second)
-    boundary_ns = int(first.state.place[Place.DATA_FROM_NS])
+    boundary_ns = int(first.state.place[LoopPlace.DATA_FROM_NS])
     second.set_lead_ns(second.lead_ns + 50 * MS)
     await_that(lambda: second.covered_ns > epoch_ns + boundary_ns + 40 * MS)
     at.close()

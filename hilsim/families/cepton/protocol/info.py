@@ -1,4 +1,4 @@
-"""Cepton's INFZ packet, sensor information: UDP payload on port 8808, little-endian; to be sent twice a second, before the first points.
+"""Cepton's INFZ packet with information on the sensor: UDP payload on port 8808, little-endian, sent twice a second and before the first points.
 
 MEASURED, NOT VENDOR-DOCUMENTED. The vendor's table of this packet could not be read. Every field below was found by changing one byte of an accepted
 packet and looking which public field of ``CeptonSensor`` changes in the vendor's libraries (cepton_sdk2 2.1.4, 2.1.14; cepton_sdk3 3.0.17). What neither

@@ -75,7 +75,7 @@ class ColumnField(IntEnum):
     ENCODER_COUNT = 3
 
 
-class Place(NamedTuple):
+class FieldPlace(NamedTuple):
     """Position of a field: byte offset and width in bits."""
 
     offset: int
@@ -95,36 +95,36 @@ class ColumnLayout(NamedTuple):
 
     header_size: int
     footer_size: int
-    fields: Mapping[ColumnField, Place]
-    frame_id: Place | None
+    fields: Mapping[ColumnField, FieldPlace]
+    frame_id: FieldPlace | None
     valid_status: int
 
 
 _H = HeaderField
 _COMMON = {
-    _H.SHUTDOWN_COUNTDOWN_S: Place(16, 8),
-    _H.LIMITING_COUNTDOWN_S: Place(17, 8),
-    _H.THERMAL_SHUTDOWN: Place(18, 4),
-    _H.SHOT_LIMITING: Place(19, 4),
+    _H.SHUTDOWN_COUNTDOWN_S: FieldPlace(16, 8),
+    _H.LIMITING_COUNTDOWN_S: FieldPlace(17, 8),
+    _H.THERMAL_SHUTDOWN: FieldPlace(18, 4),
+    _H.SHOT_LIMITING: FieldPlace(19, 4),
 }
-HEADERS: Mapping[HeaderKind, Mapping[HeaderField, Place]] = MappingProxyType(
+HEADERS: Mapping[HeaderKind, Mapping[HeaderField, FieldPlace]] = MappingProxyType(
     {
         HeaderKind.NONE: {},
         HeaderKind.STANDARD: {
-            _H.PACKET_TYPE: Place(0, 16),
-            _H.FRAME_ID: Place(2, 16),
-            _H.INIT_ID: Place(4, 24),
-            _H.SERIAL: Place(7, 40),
-            _H.ALERT_FLAGS: Place(12, 8),
+            _H.PACKET_TYPE: FieldPlace(0, 16),
+            _H.FRAME_ID: FieldPlace(2, 16),
+            _H.INIT_ID: FieldPlace(4, 24),
+            _H.SERIAL: FieldPlace(7, 40),
+            _H.ALERT_FLAGS: FieldPlace(12, 8),
             **_COMMON,
         },
         HeaderKind.FUSA: {
-            _H.PACKET_TYPE: Place(0, 8),
-            _H.INIT_ID: Place(1, 24),
-            _H.FRAME_ID: Place(4, 32),
-            _H.ALERT_FLAGS: Place(8, 8),
-            _H.SAFE_STATE: Place(10, 8),
-            _H.SERIAL: Place(11, 40),
+            _H.PACKET_TYPE: FieldPlace(0, 8),
+            _H.INIT_ID: FieldPlace(1, 24),
+            _H.FRAME_ID: FieldPlace(4, 32),
+            _H.ALERT_FLAGS: FieldPlace(8, 8),
+            _H.SAFE_STATE: FieldPlace(10, 8),
+            _H.SERIAL: FieldPlace(11, 40),
             **_COMMON,
         },
     }
@@ -134,15 +134,20 @@ _C = ColumnField
 _COLUMN = ColumnLayout(
     header_size=12,
     footer_size=0,
-    fields={_C.TIMESTAMP_NS: Place(0, 64), _C.MEASUREMENT_ID: Place(8, 16), _C.STATUS: Place(10, 16)},
+    fields={_C.TIMESTAMP_NS: FieldPlace(0, 64), _C.MEASUREMENT_ID: FieldPlace(8, 16), _C.STATUS: FieldPlace(10, 16)},
     frame_id=None,
     valid_status=VALID_STATUS,
 )
 _LEGACY_COLUMN = ColumnLayout(
     header_size=16,
     footer_size=4,
-    fields={_C.TIMESTAMP_NS: Place(0, 64), _C.MEASUREMENT_ID: Place(8, 16), _C.ENCODER_COUNT: Place(12, 32), _C.STATUS: Place(-4, 32)},
-    frame_id=Place(10, 16),
+    fields={
+        _C.TIMESTAMP_NS: FieldPlace(0, 64),
+        _C.MEASUREMENT_ID: FieldPlace(8, 16),
+        _C.ENCODER_COUNT: FieldPlace(12, 32),
+        _C.STATUS: FieldPlace(-4, 32),
+    },
+    frame_id=FieldPlace(10, 16),
     valid_status=LEGACY_VALID_STATUS,
 )
 COLUMNS: Mapping[HeaderKind, ColumnLayout] = MappingProxyType(
@@ -167,7 +172,7 @@ def field_values(records: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     return np.stack([records[name].astype(np.int64) for name in records.dtype.names or ()], axis=-1)
 
 
-def place_rows(fields: type[IntEnum], places: Mapping[Any, Place], size: int) -> npt.NDArray[np.int64]:
+def place_rows(fields: type[IntEnum], places: Mapping[Any, FieldPlace], size: int) -> npt.NDArray[np.int64]:
     """Table for the kernels.
 
     Args:

@@ -43,7 +43,7 @@ _DATA = 0
 
 
 class WebSensor:
-    """A sensor, its saved settings, and what it does not send now."""
+    """A sensor with its saved settings and its pauses."""
 
     def __init__(self, context: RigContext, number: int) -> None:
         """Take a sensor of the rig by its place; its settings of now are the saved ones."""
@@ -51,7 +51,7 @@ class WebSensor:
         self._spec = context.rig.spec.sensor[number]
         self._setting = context.rig.lidars[number]
         self._begun_s = time.monotonic()
-        self._stands = False
+        self._is_still = False
         self._phase_cdeg = 0
         self._gps = GpsConditions(**asdict(self._spec.time_input.qualifiers)) if self._spec.time_input is not None else GpsConditions()
         self._booting: asyncio.Task[None] | None = None
@@ -85,7 +85,7 @@ class WebSensor:
         return WebSettings(
             laser=fires,
             returns=setup.return_mode,
-            rpm=0 if self._stands else mean_rate_rpm(setup),
+            rpm=0 if self._is_still else mean_rate_rpm(setup),
             fov_deg=setup.field_of_view_deg,
             phase_lock=setup.phase_lock_deg is not None,
             phase_cdeg=self._phase_cdeg if setup.phase_lock_deg is None else round(setup.phase_lock_deg * 100.0),
@@ -99,11 +99,11 @@ class WebSensor:
         gps, plan = lidar.setting.setup.gps, lidar.plan
         heard = self._context.time_inputs.get(self._spec.name)
         rig_ns = max(time.monotonic_ns() - self._context.clock.epoch_ns, 0)
-        turns = 0.0 if self._stands else float(head_turns(plan.head, int(device_from_rig(plan.clock, rig_ns)))) % 1.0
+        turns = 0.0 if self._is_still else float(head_turns(plan.head, int(device_from_rig(plan.clock, rig_ns)))) % 1.0
         generated = "" if gps is None or not gps.valid else position_text(gps.latitude_deg, gps.longitude_deg)
         return WebStatus(
             phase_cdeg=min(int(turns * 36_000.0), 35_999),
-            is_locked=plan.head.is_locked and not self._stands,
+            is_locked=plan.head.is_locked and not self._is_still,
             pps=PpsState(plan.gps.pps_state).name.title(),
             position=heard.position if heard is not None and heard.position else generated,
             uptime_s=time.monotonic() - self._begun_s,
@@ -151,7 +151,7 @@ class WebSensor:
             await self._context.make_change(SensorChange(sensor=self._spec.name, **keys))
         if new.host != now.host:
             await asyncio.to_thread(self._redirect, new.host)
-        self._stands = new.rpm == 0
+        self._is_still = new.rpm == 0
         self._net, self._phase_cdeg, self._gps = new.net, new.phase_cdeg, new.gps
         heard = self._context.time_inputs.get(self._spec.name)
         if heard is not None:
@@ -190,11 +190,11 @@ class WebSensor:
         """Send no data while the head stands still, and nothing while the sensor starts."""
         boots = self._booting is not None and not self._booting.done()
         for place, row in enumerate(self._rows()):
-            self._context.transmitter.silence_flow(row, silent=boots or (place == _DATA and self._stands))
+            self._context.transmitter.silence_flow(row, silent=boots or (place == _DATA and self._is_still))
 
     def restore(self) -> None:
         """Send again, and to where the rig says."""
-        self._stands = False
+        self._is_still = False
         if self._host != self._rig_host:
             self._redirect(self._rig_host)
         self._silence()

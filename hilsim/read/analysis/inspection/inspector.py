@@ -14,7 +14,7 @@ from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import OtherKind, PacketKind, recognise
 from hilsim.read.analysis.ground import Ground, Reason, fit_ground, points_of
 from hilsim.read.analysis.inspection.part import FlowInspection, InspectionPart
-from hilsim.read.analysis.inspection.result import CaptureSummary, FlowSummary, Place, SensorSummary
+from hilsim.read.analysis.inspection.result import CaptureSummary, FlowSummary, Place, SensorInspection
 from hilsim.read.analysis.inspection.statistics import GapLog, Spread
 from hilsim.read.analysis.inspection.times import CaptureTimes, Steps
 from hilsim.registry import family_parts
@@ -198,7 +198,7 @@ class Inspector:
             last_ns=self._last_ns,
             duration_s=(self._last_ns - self._first_ns) / 1e9,
             sensors=tuple(
-                SensorSummary(source=source, flows=tuple(flow for flow in flows if flow.source == source), ground=self._ground(source))
+                SensorInspection(source=source, flows=tuple(flow for flow in flows if flow.source == source), ground=self._ground(source))
                 for source in sources
             ),
             other_flows=tuple(flow for flow in flows if flow.source not in sources),

@@ -11,7 +11,7 @@ from typing import Any
 from hilsim.protocols.recognise import OtherKind
 from hilsim.read.analysis.inspection.lines import Line, Tone, at, captured_lines, counted, detail, pace_problem, problem, seconds, times
 from hilsim.read.analysis.inspection.part import InspectionPart
-from hilsim.read.analysis.inspection.result import CaptureSummary, FlowSummary, Gaps, SensorSummary
+from hilsim.read.analysis.inspection.result import CaptureSummary, FlowSummary, Gaps, SensorInspection
 from hilsim.read.analysis.plain import plain
 from hilsim.registry import family_parts
 from hilsim.units import NS_PER_S
@@ -79,7 +79,7 @@ def _parts() -> tuple[InspectionPart, ...]:
     return tuple(module.PART for module in family_parts("inspection").values())
 
 
-def _sensor_lines(sensor: SensorSummary) -> Iterator[Line]:
+def _sensor_lines(sensor: SensorInspection) -> Iterator[Line]:
     titles = [flow.details.title for flow in sensor.flows if flow.details is not None]
     by_part = [(part, [flow for flow in sensor.flows if flow.kind in part.kinds]) for part in _parts()]
     titles += [part.title for part, flows in by_part if flows]

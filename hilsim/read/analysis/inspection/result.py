@@ -104,7 +104,7 @@ class FlowSummary:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SensorSummary:
+class SensorInspection:
     """All datagrams of an address that sent at least one sensor's packet."""
 
     source: Annotated[str, "IPv4 address."]
@@ -123,6 +123,6 @@ class CaptureSummary:
     first_ns: Annotated[int, "Earliest capture time since 1970-01-01 UTC; 0 without datagrams."]
     last_ns: Annotated[int, "Latest capture time."]
     duration_s: Annotated[float, "Time between these."]
-    sensors: Annotated[tuple[SensorSummary, ...], "Sensors by address, in order of appearance."]
+    sensors: Annotated[tuple[SensorInspection, ...], "Sensors by address, in order of appearance."]
     other_flows: Annotated[tuple[FlowSummary, ...], "Flows of addresses that sent nothing recognised."]
     unlisted_datagrams: Annotated[int, "Number of datagrams of flows that are only counted."]

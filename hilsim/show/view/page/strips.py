@@ -1,4 +1,4 @@
-"""Figures of a daemon as strips over time: lateness, missed and lost packets, rendering, and what else there is: poses, a vehicle, clocks."""
+"""Figures of a daemon as strips over time: lateness, missed and lost packets, rendering, poses, a vehicle, clocks."""
 
 import math
 from collections import deque
