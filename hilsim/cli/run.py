@@ -33,7 +33,7 @@ Examples:
 @click.argument("rig", type=RigArgument())
 @changing
 @choosing
-@click.option("--no-noise", is_flag=True, help="Send the contents of files, or what is measured, without the noise that parts add.")
+@click.option("--no-noise", is_flag=True, help="Send the poses and scans of the rig's parts without added noise.")
 @click.option("--duration-s", type=click.FloatRange(0.1), default=None, help="Stop after this long. Default: run until stopped.")
 @click.option(
     "--record",

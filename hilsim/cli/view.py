@@ -31,7 +31,7 @@ _NICE = 10
     type=click.FloatRange(0, 100),
     default=1.0,
     show_default=True,
-    help="Scans of each sensor of a daemon, a second, that get their objects, by rendering their packets again; 0: none.",
+    help="Scans a second of each sensor of a daemon whose points are labelled with objects, which renders their packets again; 0: none.",
 )
 @click.option("--mounts", metavar="RIG", help="Rig with the mounts of a capture's sensors: those of its sensors with the same source addresses.")
 @click.option(

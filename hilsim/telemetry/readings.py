@@ -189,7 +189,9 @@ class PacketStreamReading:
         tuple[ClientReading, ...],
         gauge("hilsim_packet_stream_clients", "Clients that follow the sent packets (packets, /v1/packets)", samples=_count_clients),
     ] = ()
-    sent_packets: Annotated[int, counter("hilsim_packet_stream_packets_total", "Datagrams passed to clients that follow, once a client")] = 0
+    sent_packets: Annotated[
+        int, counter("hilsim_packet_stream_packets_total", "Datagrams passed to clients that follow packets, counted once for each client")
+    ] = 0
     lost_packets: Annotated[
         Mapping[StreamLoss, int],
         counter(
@@ -241,7 +243,7 @@ class HttpRefusal(Enum):
 class HttpCounts:
     """Counts of requests over HTTP and WebSocket."""
 
-    answered: Annotated[int, counter("hilsim_control_http_commands_total", "Requests over HTTP and WebSocket answered, those with a fault too")] = 0
+    answered: Annotated[int, counter("hilsim_control_http_commands_total", "Requests over HTTP and WebSocket answered, including failed ones")] = 0
     refused: Annotated[
         dict[HttpRefusal, int],
         counter(
@@ -306,7 +308,7 @@ class ExternalReading:
         ),
     ]
     message_age_s: Annotated[float | None, gauge("hilsim_external_message_age_seconds", "Time since the last message of another simulator")]
-    messages: Annotated[int, counter("hilsim_external_messages_total", "Datagrams received from another simulator, refused ones too")]
+    messages: Annotated[int, counter("hilsim_external_messages_total", "Datagrams received from another simulator, including refused ones")]
     refused_messages: Annotated[
         Mapping[str, int],
         counter(
@@ -321,12 +323,12 @@ class ExternalReading:
     sender_changes: Annotated[
         int, counter("hilsim_external_sender_changes_total", "Times that another sender followed, or the sender's clock was set")
     ]
-    poses: Annotated[int, counter("hilsim_external_poses_total", "Poses accepted, those that came too late for a key too")]
+    poses: Annotated[int, counter("hilsim_external_poses_total", "Poses accepted, including those too late for a key")]
     refused_poses: Annotated[
         Mapping[str, int],
         counter(
             "hilsim_external_refused_poses_total",
-            "Poses that became no key: late for their time, older than the newest, far ahead, too dense, too far away, of an unknown id, or malformed",
+            "Poses not made into a key: late for their time, older than the newest, far ahead, too dense, too far away, of an unknown id, or malformed",
             labels=("reason",),
             samples=by_key,
         ),

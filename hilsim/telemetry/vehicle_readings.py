@@ -147,7 +147,7 @@ class VehicleReading:
         int,
         counter(
             "hilsim_link_untaken_obstacle_frames_total",
-            "OBSTACLE_DISTANCE and DISTANCE_SENSOR frames that the flight loop was too slow to take, because the machine stalled",
+            "OBSTACLE_DISTANCE and DISTANCE_SENSOR frames that the flight loop did not fetch in time, because the machine stalled",
         ),
         FlightCount.UNTAKEN_OBSTACLES,
     ] = 0

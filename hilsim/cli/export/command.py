@@ -26,7 +26,7 @@ _EXAMPLES = """\b
 Examples:
   hilsim export demo -o demo.mcap                         for Foxglove: points, poses, packets
   hilsim export drive.pcap -o drive-bag --format ros2     a ROS 2 bag of a recorded sensor
-  hilsim export drive.pcap -o scans --format pcd          a PCD file a scan
+  hilsim export drive.pcap -o scans --format pcd          one PCD file for each scan
   hilsim export demo -o town --format kitti               a labelled sequence
 """
 

@@ -67,8 +67,9 @@ def publish(
 ) -> None:
     """Publish the scans of SOURCE (a daemon or a capture) or of a UDP port, live, for Foxglove and as ROS 2 topics, until Ctrl-C.
 
-    Foxglove gets the packets as well, and of a daemon the scene and the state. It is a process of its own that follows the packets which left: the wire does
-    not notice it. At the end it logs how many scans and packets it published, and how many were gone before it took them.
+    Foxglove gets the packets as well, and of a daemon the scene and the state. A separate process
+    follows the sent packets and does not disturb their sending. At the end it logs how many scans and packets were published, and how many were lost because
+    it was too slow.
     """
     from hilsim.api.packet import Packet  # noqa: PLC0415 - slow to import
     from hilsim.show.outputs.events import OutputScan, SourceInfo  # noqa: PLC0415 - slow to import
