@@ -10,7 +10,6 @@ from hilsim.config.rig import Rig
 from hilsim.emulator.families.base import LidarFamily
 from hilsim.emulator.overlay import Overlay, OverlayRule
 from hilsim.errors import AssetError, ConfigError, require
-from hilsim.read.background.files.archive import read_archive
 from hilsim.world.geometry.overlay_frames import ground_only_pose
 from hilsim.world.geometry.poses import Pose, extrinsics
 from hilsim.world.geometry.rotations import conjugate, multiply
@@ -81,6 +80,8 @@ def load_backgrounds(rig: Rig) -> tuple[SensorBackground, ...]:
 def _load(rig: Rig, spec: BackgroundSpec, place: str) -> SensorBackground:
     number = _sensor_number(rig, spec, place)
     setting = rig.lidars[number]
+    from hilsim.read.background.files.archive import read_archive  # noqa: PLC0415 - few rigs have one, and the rest works without what reads
+
     background = read_archive(rig.directory / spec.file)
     overlay = build_overlay(background, setting.family, rule=_RULES[spec.rule], is_smooth=spec.sampling == "edge-aware")
     return SensorBackground(number, place, background, overlay, _pose(spec, background))

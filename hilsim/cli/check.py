@@ -145,9 +145,9 @@ def effective(rig: "Rig") -> dict[str, Any]:
         entry["model"] = dataclasses.asdict(lidar.spec)
         del entry["override"]
     given = table.pop("parts")
-    for name in {**OWN_PARTS, **given}:
-        entries = given.get(name, ())
-        table[name] = entries if part_kind(name).is_list else next(iter(entries), None)
+    for kind in filter(None, map(part_kind, {**OWN_PARTS, **given})):
+        entries = given.get(kind.table, ())
+        table[kind.table] = entries if kind.is_list else next(iter(entries), None)
     table["sink"] = [{"kind": sink.kind, "name": sink.name, **dataclasses.asdict(sink.settings)} for sink in rig.sinks]
     return table
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import fields, make_dataclass
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any, ClassVar
 
 from hilsim.config.entry_points import PARTS, find
@@ -25,7 +26,14 @@ def part_kind(table: str) -> Any:
     """
     if table not in _found:
         if table in OWN_PARTS:
-            _found[table] = import_module(f"hilsim.parts.{OWN_PARTS[table].folder}.kind").KIND
+            folder = f"hilsim.parts.{OWN_PARTS[table].folder}"
+            try:
+                is_installed = find_spec(folder) is not None
+            except ModuleNotFoundError:  # all of hilsim.parts is left out
+                is_installed = False
+            if not is_installed:
+                return None
+            _found[table] = import_module(f"{folder}.kind").KIND
         elif (found := find(PARTS, table, f"{table}:"[:80])) is not None:
             if getattr(found.thing, "table", None) != table:
                 raise ConfigError(f'{table}: {found.origin} must give a hilsim.plugins.PartKind with table "{table}", got {found.thing!r}')
@@ -34,8 +42,8 @@ def part_kind(table: str) -> Any:
 
 
 def own_kinds() -> tuple[Any, ...]:
-    """All of hilsim's own kinds."""
-    return tuple(map(part_kind, OWN_PARTS))
+    """All of hilsim's own kinds that are installed."""
+    return tuple(filter(None, map(part_kind, OWN_PARTS)))
 
 
 def known_kinds() -> tuple[Any, ...]:
