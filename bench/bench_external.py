@@ -26,7 +26,7 @@ import hilsim
 from hilsim.compilation.jit import kernel
 from hilsim.config.rig import load_rig
 from hilsim.daemon.running_rig import RunningRig
-from hilsim.join.external.recording import load_recording
+from hilsim.parts.external.recording import load_recording
 from hilsim.vehicle.live import live_state
 
 STRETCH_S, SETTLED_S = 10.0, 1.5
@@ -39,7 +39,7 @@ MOUNT_M = np.array((0.0, 0.0, 1.9))
 SENDER = """
 import heapq, math, random, socket, sys, time
 import numpy as np
-from hilsim.join.external.messages import MessageKind, encode, poses_of
+from hilsim.parts.external.messages import MessageKind, encode, poses_of
 
 seconds, objects, port, foreign_ns = float(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 speed, turn = 20.0, math.radians(90.0)
@@ -221,7 +221,7 @@ def main():
                 if process is not None:
                     process.wait()
                     time.sleep(1.0)
-            external, epoch_ns = reading.external, running.epoch_ns
+            external, epoch_ns = reading.parts["external"][0], running.epoch_ns
         finally:
             running.stop()
         across, delay_s, turned = followed(folder, epoch_ns, stretches, options.objects)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from hilsim.editing.session import EditSession
     from hilsim.editing.targets import ScriptTarget
     from hilsim.errors import AssetError, CaptureError, ConfigError, HilsimError, LinkError, PacketError, TransmitError
-    from hilsim.join.pose_sources.snapshot import Motion, ObjectClass, TrackedObject
+    from hilsim.offline.snapshot import Motion, ObjectClass, TrackedObject
     from hilsim.read.scans.points import POINT_DTYPE
 
 __all__ = [
@@ -91,8 +91,8 @@ _HOMES = {
     "HilsimError": "hilsim.errors",
     "LinkError": "hilsim.errors",
     "Metrics": "hilsim.api.metrics",
-    "Motion": "hilsim.join.pose_sources.snapshot",
-    "ObjectClass": "hilsim.join.pose_sources.snapshot",
+    "Motion": "hilsim.offline.snapshot",
+    "ObjectClass": "hilsim.offline.snapshot",
     "Packet": "hilsim.api.packet",
     "PacketError": "hilsim.errors",
     "ReplayReport": "hilsim.api.replaying",
@@ -103,7 +103,7 @@ _HOMES = {
     "ScriptTarget": "hilsim.editing.targets",
     "Snap": "hilsim.editing.routes",
     "Step": "hilsim.api.stepping",
-    "TrackedObject": "hilsim.join.pose_sources.snapshot",
+    "TrackedObject": "hilsim.offline.snapshot",
     "TransmitError": "hilsim.errors",
     "VerifyReport": "hilsim.api.verification",
     "connect": "hilsim.api.control",

@@ -24,16 +24,19 @@ class OwnPart(NamedTuple):
     Attributes:
         folder: Folder below ``hilsim.parts``, whose module ``kind`` has its ``KIND`` (``config.part_tables``).
         is_listed: Whether lists of what a rig sends have it where a rig has none of it.
+        commands: Commands of ``hilsim`` that it has, each in a module of the folder.
     """
 
     folder: str
     is_listed: bool = False
+    commands: tuple[str, ...] = ()
 
 
 OWN_PARTS = {
     "rangefinder": OwnPart("rangefinders"),
     "gps_receiver": OwnPart("gps_receivers"),
     "gazebo": OwnPart("gazebo"),
+    "external": OwnPart("external", commands=("poses",)),
     "rover": OwnPart("rovers", is_listed=True),
 }
 """hilsim's own kinds of parts by their tables."""

@@ -23,8 +23,8 @@ from hilsim.config.rig import Rig
 from hilsim.config.script import load_script
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.errors import require
-from hilsim.join.pose_sources.snapshot import Snapshot
 from hilsim.offline.epoch import rig_utc_ns
+from hilsim.offline.snapshot import Snapshot
 from hilsim.offline.spans import OfflineRig, build_offline, spans
 from hilsim.offline.stepper import Stepper
 from hilsim.read.analysis.decode import own_part
@@ -198,7 +198,7 @@ class Emulator:
         return stepped(self._stepper, until_ns, points=points, truth=truth)
 
     def follow(self, snapshots: Iterable[Snapshot], *, points: bool = False, truth: bool = False) -> Iterator[Step]:
-        """Step through the snapshots of another program (``hilsim.join.pose_sources``), each the end of a step; the first one is at rig time 0.
+        """Step through the snapshots of another program, each the end of a step; the first one is at rig time 0.
 
         Objects that are missing in a snapshot are not seen from its time on.
 

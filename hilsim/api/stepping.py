@@ -13,7 +13,7 @@ from hilsim.api.packet import Packet
 from hilsim.emulator.batch import DatagramBatch, Flow
 from hilsim.emulator.truth import Truth
 from hilsim.errors import require
-from hilsim.join.pose_sources.snapshot import Motion, TrackedObject
+from hilsim.offline.snapshot import Motion, TrackedObject
 from hilsim.offline.spans import Merged, merged
 from hilsim.offline.stepper import Poses, Stepper
 from hilsim.protocols.ethernet import HEADER_SIZE

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from hilsim.assembly.backgrounds import SensorBackground, check_places, load_backgrounds, platform_pose
-from hilsim.assembly.external_scene import NOTHING_MOVED, ObjectSlots, external_scene
+from hilsim.assembly.moved import ObjectSlots, moved_scene
 from hilsim.assembly.vehicle_changes import require_place
+from hilsim.config.part_kind import parts_of
 from hilsim.config.platform_table import PlatformSpec
 from hilsim.config.rig import Rig, takes_timed_changes
 from hilsim.config.sensor_table import SensorSpec
@@ -58,9 +59,9 @@ class Scenery:
         sdf: The scene's SDF file; None without.
         worlds: Worlds that replace ``world``, by the sensor's index in the rig: for sensors at the pose of a lidar within a solid.
         still_at: Pose of a fixed platform; None: it moves.
-        live: Poses of the flying vehicle, or of a platform that another simulator moves; None without.
+        live: Poses of the flying vehicle, or of a platform that a part moves; None without.
         unseen: Ids of the objects that are missing in each of ``worlds``.
-        slots: Slots of objects that another simulator moves; None without one.
+        slots: Slots of objects that a part moves; None without one.
     """
 
     world: World
@@ -96,15 +97,14 @@ def build_scenery(rig: Rig, *, flight_ns: int | None = None) -> Scenery:
     """
     sdf = scene_sdf(rig.spec.scene, rig.directory)
     objects, notes = scene_objects(rig.spec.scene, rig.directory, sdf)
-    moved = external_scene(rig, objects) if rig.spec.external is not None else NOTHING_MOVED
+    moved = moved_scene(rig, objects)
     objects = [*objects, *moved.objects]
     world = build_world(objects, live=moved.keys)
     if rig.spec.vehicle is not None:
         require_place(world, rig.spec.vehicle.position_m, f"{rig.path}: vehicle.position_m")
     backgrounds = load_backgrounds(rig)
-    live = None
-    if rig.spec.platform.kind == "external" and moved.live is not None:
-        live = moved.live
+    live = moved.live
+    if live is not None:
         platform = live_platform(live, _disturbance(rig))
     elif rig.spec.vehicle is None or rig.vehicle is None:
         platform = build_platform(rig.spec.platform, rig, backgrounds)
@@ -136,7 +136,7 @@ def _solids_around(rig: Rig, sdf: "SdfScene | None", objects: Sequence[SceneObje
     found: dict[int, frozenset[int]] = {}
     if sdf is None or rig.spec.scene.sdf_sees != "collisions":
         return found
-    from hilsim.join.gazebo.solids import containing  # noqa: PLC0415 - most rigs need it not
+    from hilsim.world.sdf.solids import containing  # noqa: PLC0415 - most rigs need it not
 
     at = {lidar.name: np.array([lidar.pose.position_m]) for lidar in sdf.lidars}
     placed = [(shape, shape.pose) for shape in sdf.collisions]
@@ -205,7 +205,7 @@ def _track(spec: PlatformSpec, rig: Rig, backgrounds: Sequence[SensorBackground]
             return load_trajectory(rig.directory / spec.file, loop=spec.loop)
         case "street":
             return street_platform_track(rig.spec.scene)
-        case "vehicle" | "external":
+        case _:
             raise AssertionError(f'platform.kind "{spec.kind}" has no track of its own')
 
 
@@ -322,9 +322,7 @@ def asset_files(rig: Rig) -> tuple[Path, ...]:
     names += [item.file for item in scene.sdf_motion if item.file]
     if rig.spec.platform.file:
         names.append(rig.spec.platform.file)
-    if rig.spec.external is not None:
-        names += [each.mesh.file for each in rig.spec.external.object if each.mesh is not None]
-        names += [rig.spec.external.file] if rig.spec.external.file else []
+    names += [name for kind, specs in parts_of(rig.spec) for each in specs for name in kind.files(each)]
     return tuple(rig.directory / name for name in names if not is_in_library(name))
 
 

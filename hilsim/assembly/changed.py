@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from hilsim.assembly.build import Scenery
 from hilsim.assembly.editing import EditableWorld
-from hilsim.assembly.external_scene import ObjectSlots
+from hilsim.assembly.moved import ObjectSlots
 from hilsim.assembly.recorded_units import has_overlay, moving_world
 from hilsim.assembly.vehicle_changes import VEHICLE, loop_changes, require_place
 from hilsim.config.part_tables import known_kinds

@@ -1,4 +1,4 @@
-"""Command line, the only package that prints: results to standard output, errors and progress to standard error.
+"""Command line, with parts' commands the only package that prints: results to standard output, errors and progress to standard error.
 
 Exit codes: 0 success, 1 an error (with a message), 2 wrong usage, 3 a replay skipped packets, 128 plus a signal's number: the signal ended the command
 before the first packet.
@@ -14,6 +14,7 @@ from click.shell_completion import CompletionItem
 
 from hilsim.config.places import did_you_mean
 from hilsim.errors import CommandFaultError, HilsimError
+from hilsim.registry import OWN_PARTS
 from hilsim.version import __version__
 
 SUMMARIES: dict[str, str] = {
@@ -39,7 +40,7 @@ SUMMARIES: dict[str, str] = {
     "bench": "Measure what this machine carries: rays a second by the size of the scene, and how many sensors like the first of RIG (by default the demo's).",
     "warm": "Compile the kernels that each RIG needs into the cache, so that its first start takes seconds: for images, services and tests.",
 }
-"""Summaries in the order in which a new user needs the commands; each command is a function in a module of the same name.
+"""Summaries in the order in which a new user needs the commands; each command is a function in a module of the same name, here or of a part.
 
 A test compares each with the first sentence of the command's own help."""
 
@@ -65,7 +66,8 @@ class Commands(click.Group):
         """Import the command's function."""
         if cmd_name not in SUMMARIES:
             return super().get_command(ctx, cmd_name)
-        command: click.Command = getattr(import_module(f"hilsim.cli.{cmd_name}"), cmd_name)
+        home = next((f"parts.{own.folder}" for own in OWN_PARTS.values() if cmd_name in own.commands), "cli")
+        command: click.Command = getattr(import_module(f"hilsim.{home}.{cmd_name}"), cmd_name)
         return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:

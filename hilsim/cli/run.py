@@ -13,9 +13,13 @@ from hilsim.cli.addresses import HostPort
 from hilsim.cli.leaving import leave
 from hilsim.cli.rigs import RigArgument, changes, changing, choosing
 from hilsim.cli.terminal.live_line import LiveLine
+from hilsim.registry import OWN_PARTS
 from hilsim.telemetry.levels import LEVELS, Level
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from hilsim.assembly.rig_sources import RigFile
     from hilsim.show.view.child import ViewChild
 
 _EXAMPLES = """\b
@@ -127,13 +131,12 @@ def run(
         console = child.beside(console)
     place = directory.absolute() if directory else None
     source = RigFile(path=rig, changes=changed, recording=overrides, directory=place, script=script, only=only)
-    from hilsim.cli.lockstep import lockstep_rig, run_in_lockstep  # noqa: PLC0415
-
-    stepped = lockstep_rig(source, {"--script": script, "--no-noise": no_noise, "--view": view or view_at is not None})
-    if stepped is not None:
+    of_daemon = {"--script": script, "--no-noise": no_noise, "--view": view or view_at is not None}
+    run_otherwise = _runner(source, [name for name, value in of_daemon.items() if value])
+    if run_otherwise is not None:
         if person:
             screen.close()
-        run_in_lockstep(stepped, duration_s=duration_s, ready_file=ready_file.absolute() if ready_file else None)
+        run_otherwise(duration_s, ready_file.absolute() if ready_file else None)
         return
     if ready_file is None:
         ending = asyncio.run(serve(source, console, duration_s=duration_s))
@@ -145,6 +148,24 @@ def run(
     if child is not None:
         child.end()
     leave(ending)
+
+
+def _runner(source: "RigFile", unsupported: "Sequence[str]") -> "Callable[[float | None, Path | None], None] | None":
+    """What runs a rig in place of the daemon (``PartKind.runner``); None: the daemon.
+
+    Raises:
+        ConfigError: the rig is invalid, or an option was given that such a rig does not have.
+    """
+    from hilsim.config.part_kind import parts_of  # noqa: PLC0415
+    from hilsim.config.part_tables import part_kind  # noqa: PLC0415
+    from hilsim.config.toml_file import rig_table  # noqa: PLC0415
+
+    tables = {*rig_table(source.path), *(setting.partition(".")[0] for setting in source.changes.settings)}
+    if not any(part_kind(table).moves for table in OWN_PARTS.keys() & tables):
+        return None
+    rig = source.load()
+    runners = (kind.runner(rig, each, unsupported) for kind, specs in parts_of(rig.spec) for each in specs)
+    return next(filter(None, runners), None)
 
 
 def _view_child(line: LiveLine | None, at: tuple[str, int] | None) -> "ViewChild":

@@ -42,6 +42,7 @@ class PartKind(Generic[S]):
         is_list: Whether a rig may have several tables, ``[[table]]``.
         destination: Keys that lead to a table's destination address, for ``--to`` and the names of hosts.
         destination_port: Keys that lead to its destination port, for ``--to``.
+        moves: Whether it moves the platform or objects and sends nothing; its part starts before the sensors.
         can_join: Whether it can begin in the middle of a world that other daemons have begun.
         can_reload: Whether a reload may change its tables while packets flow.
         viewer: Tables of it that see the scene, for messages; empty for none.
@@ -56,6 +57,7 @@ class PartKind(Generic[S]):
     is_list: ClassVar[bool] = True
     destination: ClassVar[tuple[str, ...]] = ()
     destination_port: ClassVar[tuple[str, ...]] = ()
+    moves: ClassVar[bool] = False
     can_join: ClassVar[bool] = False
     can_reload: ClassVar[bool] = False
     viewer: ClassVar[str] = ""
@@ -122,6 +124,33 @@ class PartKind(Generic[S]):
             later: Worlds that a thing of a name sees afterwards.
         """
         return None if self.destination else ()
+
+    def real_time(self, spec: S) -> str:
+        """Why a rig cannot be rendered without a clock: it moves things as poses come, with a short lead, and adds some; empty: it can."""
+        return ""
+
+    def files(self, spec: S) -> Iterable[str]:
+        """Files of the scene that it names, relative to the rig."""
+        return ()
+
+    def moved(self, rig: Rig, spec: S, others: Sequence[Any]) -> Any:
+        """What it ``moves`` (``assembly.moved.MovedScene``); ``others`` are the objects of the scene."""
+        raise NotImplementedError
+
+    def step(self, rig: Rig, spec: S) -> Callable[[int, Any], None] | None:
+        """Begin being stepped by a program (``offline.stepper``), or refuse it; returns the writer of keys of a body's number, or None."""
+        return None
+
+    def runner(self, rig: Rig, spec: S, unsupported: Sequence[str]) -> Callable[[float | None, Path | None], None] | None:
+        """What runs the rig in place of the daemon, for a time (s) and with a file of ``--ready-file``; None: the daemon.
+
+        It refuses ``unsupported``, options that were given and that only the daemon has.
+        """
+        return None
+
+    def answer(self, readings: Sequence[Any]) -> Mapping[str, object]:
+        """Entries of its readings in the answer to ``state``."""
+        return {}
 
     def state(self, readings: Sequence[Any]) -> str:
         """What the live line shows of its readings; empty for nothing."""

@@ -1,7 +1,7 @@
 """The rig file of one daemon, as frozen specifications."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
@@ -13,7 +13,7 @@ from hilsim.config.classes_table import ClassSpec, class_rules
 from hilsim.config.lidar_settings import sensor_lidar
 from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.config.parse import collect_faults, parse_table
-from hilsim.config.part_tables import kinds_in, part_kind, with_tables
+from hilsim.config.part_tables import kinds_in, own_kinds, part_kind, with_tables
 from hilsim.config.platform_table import PlatformSpec
 from hilsim.config.profiles import find_profile
 from hilsim.config.render_table import RenderSpec
@@ -25,7 +25,6 @@ from hilsim.config.toml_file import read_toml, rig_table
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, require
 from hilsim.fly.autopilot.specs import VehicleRigSpec
-from hilsim.join.external.specs import ExternalSpec
 from hilsim.limits import SENSORS
 from hilsim.registry import OWN_PARTS
 from hilsim.replay.specs import ReplaySpec
@@ -118,7 +117,6 @@ class RigSpec:
         classes: Classes by label, for labelled data sets. If there are any, each label of the scene's objects but 0 must have one; the demo street has its own.
         platform: Carrier of the sensors.
         vehicle: Vehicle, flown by a flight controller or the position hold.
-        external: Another simulator that moves the platform and objects.
         sensor: The lidars.
         replay: Captures that are replayed.
         render: Settings of rendering.
@@ -138,7 +136,6 @@ class RigSpec:
     classes: dict[str, ClassSpec] = field(default_factory=dict)
     platform: PlatformSpec = field(default_factory=PlatformSpec)
     vehicle: VehicleRigSpec | None = None
-    external: ExternalSpec | None = None
     sensor: tuple[SensorSpec, ...] = ()
     replay: tuple[ReplaySpec, ...] = ()
     render: RenderSpec = field(default_factory=RenderSpec)
@@ -156,19 +153,15 @@ class RigSpec:
         repeated = sorted(name for name, count in Counter(names).items() if count > 1)
         require(
             SENSORS.rule(len(names)),
-            (
-                bool(names or self.parts) or self.vehicle is not None,
-                f"sensor, {', '.join({**OWN_PARTS, **self.parts})} or replay must have at least one entry, or vehicle be given",
-            ),
+            *self._content_rules(names),
             (self.platform.kind != "vehicle" or self.vehicle is not None, 'platform.kind "vehicle" needs a [vehicle], got none'),
             (
                 self.vehicle is None or self.platform.kind == "vehicle" or not self.sensor,
                 f'platform.kind must be "vehicle" where a vehicle carries the sensors, got "{self.platform.kind}"',
             ),
-            (self.platform.kind != "external" or self.external is not None, 'platform.kind "external" needs an [external], got none'),
             (
-                self.external is None or self.platform.kind == "external" or bool(self.external.object),
-                'external must move the platform (platform.kind = "external") or have at least one object',
+                self.platform.kind not in OWN_PARTS or bool(self.part(self.platform.kind)),
+                f'platform.kind "{self.platform.kind}" needs an [{self.platform.kind}], got none',
             ),
             (not repeated, f"names of sensors and replays must differ, got {', '.join(repeated)} more than once"),
             (0 <= self.seed < 2**63, f"seed must be 0 to 2^63 - 1, got {self.seed}"),
@@ -199,6 +192,13 @@ class RigSpec:
     def part(self, table: str) -> tuple[Any, ...]:
         """Tables of parts of a name."""
         return self.parts.get(table, ())
+
+    def _content_rules(self, names: Sequence[str]) -> Iterator[tuple[bool, str]]:
+        """Check that the rig has something that sends; parts that move others do not."""
+        if names or self.vehicle is not None or not all(part_kind(table).moves for table in self.parts):
+            return
+        tables = [kind.table for kind in (*own_kinds(), *map(part_kind, self.parts)) if not kind.moves]
+        yield False, f"sensor, {', '.join(dict.fromkeys(tables))} or replay must have at least one entry, or vehicle be given"
 
     def _interference_rules(self) -> Iterator[tuple[bool, str]]:
         """Check that there is another sensor whose pulses can reach one that asks for them."""
@@ -267,11 +267,15 @@ class Rig:
         return self.path.parent
 
 
+def is_moved_live(rig: Rig) -> bool:
+    """Whether a part moves sensors or objects as it comes (``PartKind.real_time``)."""
+    return any(part_kind(table).real_time(each) for table, specs in rig.spec.parts.items() for each in specs)
+
+
 def takes_timed_changes(rig: Rig) -> bool:
     """Whether sensors of a rig, and what they see, can be changed at rig times."""
-    is_moved = rig.spec.external is not None and rig.spec.external.time == "live"
     is_set = any(sensor.web is not None or sensor.time_input is not None for sensor in rig.spec.sensor)
-    return rig.spec.control.takes_changes or rig.script is not None or is_moved or is_set
+    return rig.spec.control.takes_changes or rig.script is not None or is_moved_live(rig) or is_set
 
 
 def load_rig(path: Path, changes: Changes | None = None) -> Rig:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from hilsim.assembly.build import Scenery, asset_signature, build_scenery
+from hilsim.config.part_kind import parts_of
 from hilsim.config.rig import Rig
 from hilsim.config.script import ChangeSpec
 from hilsim.emulator.lidar import LidarEmulator
@@ -181,7 +182,7 @@ class RigContext:
 
     @property
     def live_pose(self) -> LivePose | None:
-        """Poses of a platform that a controller or another simulator moves; None without one."""
+        """Poses of a platform that a controller or a part moves; None without one."""
         return self._shown.scenery.live if self._shown is not None else None
 
     @property
@@ -201,7 +202,8 @@ class _Shown(NamedTuple):
 
 
 def _scene_key(rig: Rig) -> tuple[object, ...]:
-    return rig.spec.scene, rig.spec.platform, rig.spec.seed, rig.spec.vehicle, rig.vehicle, rig.spec.external, asset_signature(rig)
+    moving = tuple(specs for kind, specs in parts_of(rig.spec) if kind.moves)
+    return rig.spec.scene, rig.spec.platform, rig.spec.seed, rig.spec.vehicle, rig.vehicle, moving, asset_signature(rig)
 
 
 class Change:

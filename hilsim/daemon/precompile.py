@@ -44,7 +44,7 @@ _CHILD = "import importlib, sys; importlib.import_module(sys.argv[1]).main(sys.a
 _TOLD = b"."
 """Byte that a child writes for each compiled kernel."""
 _MARKED, _MARK = "hilsim.daemon.running_rig", "features-"
-_NOT_WITHOUT = frozenset({"background", "external", "obstacles"})
+_NOT_WITHOUT = frozenset({"background", "moved", "obstacles"})
 """Features that change the kernels of other features: a rig without one of them needs some that a rig with it does not."""
 LIDAR_KERNELS, _VEHICLE_KERNELS, _REPLAY_KERNELS = 340, 120, 14
 """Approximate numbers of kernels, only for the progress display."""
@@ -59,7 +59,7 @@ def kernel_needs(rig: Rig) -> tuple[str, ...]:
     )
     needs |= {"background"} if spec.scene.background else set()
     needs |= {f"vehicle-{spec.vehicle.controller.kind}"} if spec.vehicle else set()
-    needs |= {"external"} if spec.external else set()
+    needs |= {"moved"} if any(kind.moves for kind, _ in parts_of(spec)) else set()
     needs |= {"obstacles"} if spec.vehicle and (spec.vehicle.distance or spec.vehicle.obstacle) else set()
     needs |= {"replay"} if spec.replay else set()
     needs |= {"changes"} if rig.lidars and takes_timed_changes(rig) else set()

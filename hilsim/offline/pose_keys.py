@@ -6,24 +6,20 @@ velocities is put before the next one, so that the keys alone give the poses tha
 
 import math
 import struct
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
-from hilsim.errors import CaptureError
-from hilsim.join.external.messages import PLATFORM_ID
-from hilsim.join.external.recording import key_records
-from hilsim.join.pose_sources.snapshot import STILL, Motion
+from hilsim.offline.snapshot import STILL, Motion
 from hilsim.vehicle.live import STATE_SIZE, LivePose, write_state
 from hilsim.world.geometry.frames import Vector
 from hilsim.world.geometry.live_keys import LiveKeys, write_keys
 from hilsim.world.geometry.rotations import conjugate, multiply
 
+_PLATFORM = 0
+"""Number of the platform among the bodies; objects have others."""
 _FLOAT32 = struct.Struct("<3f")
-_LARGEST_ID = (1 << 32) - 1
 _SPEED_MARGIN = 1.0 + 1e-9
 
 
@@ -44,40 +40,6 @@ class Key:
 
 Record = Callable[[int, Key], None]
 """Writer of a key of a body of a number."""
-
-
-class KeyFile:
-    """Recording of committed keys, which ``join.external.file`` replays.
-
-    Args:
-        path: File, which is created or overwritten.
-
-    Raises:
-        CaptureError: it cannot be created.
-    """
-
-    def __init__(self, path: Path) -> None:
-        try:
-            self._file = path.open("wb", buffering=0)
-        except OSError as error:
-            raise CaptureError(f"{path}: external.record must be a file that can be written, got {error.strerror}") from error
-        self._path = path
-        weakref.finalize(self, self._file.close)
-
-    def write(self, number: int, key: Key) -> None:
-        """Add a key of a body.
-
-        Raises:
-            CaptureError: the file cannot be written.
-        """
-        if number > _LARGEST_ID:
-            return
-        motion = key.motion
-        state = np.array([[*motion.position_m, *(motion.velocity_mps or STILL), *motion.orientation, *(motion.rates_radps or STILL)]])
-        try:
-            self._file.write(key_records([number], [key.time_ns], [key.is_seen], state).tobytes())
-        except OSError as error:
-            raise CaptureError(f"{self._path}: cannot be written: {error.strerror}") from error
 
 
 class KeyBuffer:
@@ -170,7 +132,7 @@ class PlatformKeys(BodyKeys):
     """
 
     def __init__(self, live: LivePose, record: Record | None = None) -> None:
-        super().__init__(PLATFORM_ID, record)
+        super().__init__(_PLATFORM, record)
         self._live, self._state = live, np.zeros(STATE_SIZE)
 
     def commit(self, time_ns: int, motion: Motion) -> None:

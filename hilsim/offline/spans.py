@@ -200,11 +200,9 @@ def build_offline(rig: Rig, *, utc_epoch_ns: int, flight_ns: int, script: Script
         ConfigError: a flight needs a controller, a background does not belong to its sensor, or a change cannot be made.
     """
     compile_beside(rig)
-    external = rig.spec.external
-    if external is not None and external.time == "live":
-        raise ConfigError(
-            f'{rig.path}: external.time must be "replay" or "lockstep" where nothing runs in real time, got "live"; external.record records what was live'
-        )
+    for kind, specs in parts_of(rig.spec):
+        for fault in filter(None, map(kind.real_time, specs)):
+            raise ConfigError(f"{rig.path}: {fault}")
     is_seen = bool(rig.spec.sensor) or sees_scene(rig.spec) or has_overlay(rig)
     flies = rig.spec.vehicle is not None and bool(rig.spec.sensor)
     scenery = build_scenery(rig, flight_ns=flight_ns if flies and script is None else None) if is_seen else None

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from hilsim.assembly.build import Scenery, build_lidar, build_scenery
 from hilsim.assembly.changed import RigState, follow
+from hilsim.config.part_kind import parts_of
 from hilsim.config.rig import Rig
 from hilsim.daemon.precompile import compile_beside
 from hilsim.emulator.batch import DatagramBatch
@@ -23,9 +24,9 @@ from hilsim.emulator.schedule import stop_sequence_of
 from hilsim.emulator.truth import Truth, packets_with_truth
 from hilsim.emulator.workspace import Workspace, allocate_workspace
 from hilsim.errors import ConfigError, require
-from hilsim.join.pose_sources.snapshot import Motion, TrackedObject
-from hilsim.limits import EXTERNAL_OBJECTS, STEPPED_POSES
-from hilsim.offline.pose_keys import BodyKeys, KeyBuffer, KeyFile, ObjectKeys, PlatformKeys
+from hilsim.limits import MOVED_OBJECTS, STEPPED_POSES
+from hilsim.offline.pose_keys import BodyKeys, KeyBuffer, ObjectKeys, PlatformKeys
+from hilsim.offline.snapshot import Motion, TrackedObject
 from hilsim.offline.spans import OfflineRig, OfflineSource
 from hilsim.protocols.osi import NO_OBJECT
 from hilsim.sensor.clock import rig_from_device
@@ -192,8 +193,8 @@ class Stepper:
         """Build the scene and the lidars.
 
         Args:
-            rig: The rig. With ``platform.kind = "external"`` the platform's poses come from outside, and it waits at the pose that the rig gives until the first one;
-                objects of ``[external]`` are there from the start, unseen until their first poses; and ``join.external.record`` is written.
+            rig: The rig. Where a part moves the platform, its poses come from outside, and it waits at the pose that the rig gives until the first one;
+                objects that a part moves are there from the start, unseen until their first poses; and the part's recording is written.
             utc_epoch_ns: UTC of rig time 0.
             is_carried: Whether the platform's poses come from outside whatever its kind; the first step must then have one.
 
@@ -204,19 +205,16 @@ class Stepper:
         """
         if rig.spec.vehicle is not None:
             raise ConfigError(f"{rig.path}: a rig that is stepped must have no [vehicle]: the program that steps it moves the platform")
-        external = rig.spec.external
-        if external is not None and external.time == "replay":
-            raise ConfigError(f'{rig.path}: external.time of a rig that is stepped must be "lockstep" or "live", got "replay"')
         compile_beside(rig)
         self.rig, self.now_ns = rig, -1
         standing: Motion | None = None
-        if rig.spec.platform.kind == "external":
+        scenery = build_scenery(rig)
+        if scenery.live is not None:
             pose = mounting(rig.spec.platform.position_m, rig.spec.platform.rotation_deg)
             standing, is_carried = Motion(position_m=pose.position_m, orientation=pose.orientation), True
-        scenery = build_scenery(rig)
-        recorder = KeyFile(rig.directory / external.record) if external is not None and external.record else None
-        self._record = recorder.write if recorder else None
-        self._live = build_live_keys(int(EXTERNAL_OBJECTS.bound))
+        recorders = (kind.step(rig, each) for kind, specs in parts_of(rig.spec) for each in specs if kind.moves)
+        self._record = next(recorders, None)
+        self._live = build_live_keys(int(MOVED_OBJECTS.bound))
         self._buffer = KeyBuffer(self._live)
         worlds = {number: world._replace(live=self._live) for number, world in scenery.worlds.items()}
         scenery = replace(scenery, world=scenery.world._replace(live=self._live), worlds=worlds)
@@ -235,9 +233,10 @@ class Stepper:
         self._streams = [_Stream(build_lidar(rig, number, scenery, utc_epoch_ns=utc_epoch_ns, frames=True)) for number in range(len(rig.lidars))]
         offline = OfflineRig(rig=rig, utc_epoch_ns=utc_epoch_ns, scenery=scenery, lidars=(), first_scenery=scenery)
         self._sources: list[OfflineSource] = [source for _, source in offline.sources()]
-        for slot, each in enumerate(external.object if external is not None else ()):
-            self.objects[each.shape.name] = ObjectKeys(self._buffer, slot, each.speed_max_mps, each.shape.name, each.id, self._record)
-            self._ids[each.shape.name] = each.id
+        numbers = scenery.slots.ids if scenery.slots is not None else ()
+        for name, placement in ((each.name, each.placement) for each in scenery.objects if isinstance(each.placement, LivePlacement)):
+            self._ids[name] = numbers[placement.slot]
+            self.objects[name] = ObjectKeys(self._buffer, placement.slot, placement.speed_mps, name, self._ids[name], self._record)
         self._meshes: dict[tuple[object, ...], Mesh] = {}
 
     def _carried(self, live: LivePose) -> Platform:
@@ -342,7 +341,7 @@ class Stepper:
         new = [thing for thing in things if thing.name not in self.objects]
         if not new:
             return
-        EXTERNAL_OBJECTS.enforce(len(self.objects) + len(new), str(self.rig.path), ConfigError)
+        MOVED_OBJECTS.enforce(len(self.objects) + len(new), str(self.rig.path), ConfigError)
         former = self.state
         for thing in new:
             placement = LivePlacement(len(self.objects), SPEED_MPS)

@@ -38,16 +38,6 @@ def by_state(current: str) -> Iterator[Sample]:
         yield (name,), float(name == current)
 
 
-EXTERNAL_STATES = ("waiting", "settling", "following", "silent")
-"""States of poses from another simulator."""
-
-
-def by_external_state(current: str) -> Iterator[Sample]:
-    """1 for the state of poses from another simulator, 0 for the others."""
-    for name in EXTERNAL_STATES:
-        yield (name,), float(name == current)
-
-
 def by_backend(current: str) -> Iterator[Sample]:
     """1 for the backend that casts rays, 0 for the other."""
     for backend in ("cpu", "cuda"):

@@ -2,7 +2,7 @@
 
 A sensor renders a packet a few milliseconds before the packet's firings, so the pose of a firing is a little ahead of the newest state: it is extrapolated with the
 state's velocity and rates. Over 4 ms the error is 0.1 mm at 10 m/s^2 and 0.4 mrad at 50 rad/s^2. Between two states the pose is a cubic Hermite curve, of
-orientations too. The flight thread writes states as it flies; poses from outside are written ahead of the render threads (``hilsim.join.external``).
+orientations too. The flight thread writes states as it flies; poses from outside are written ahead of the render threads (by a part that moves).
 """
 
 import math

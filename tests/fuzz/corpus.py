@@ -20,7 +20,7 @@ from hilsim.capture.pcap import CaptureFile, PcapWriter
 from hilsim.config.profiles import profiles_directory
 from hilsim.families.cepton.protocol.info import encode_info_packet
 from hilsim.families.ouster.protocol.metadata import metadata_document
-from hilsim.join.external.messages import OBJECT_DTYPE, MessageKind, Shape, encode, poses_of
+from hilsim.parts.external.messages import OBJECT_DTYPE, MessageKind, Shape, encode, poses_of
 from hilsim.protocols.gazebo_discovery import Advertised, DiscoveryType, encode_discovery
 from hilsim.read.background.files.archive import write_archive
 from hilsim.show.outputs.bag import RosBag
@@ -33,9 +33,9 @@ from tests.pages import ROOT
 from tests.support import ROOM
 from tests.unit.assets import test_files_whole, test_submeshes
 from tests.unit.background.backgrounds import AZIMUTH, IMAGE, told
+from tests.unit.external.osi_bytes import GROUND_TRUTH, SENSOR_VIEW
+from tests.unit.external.test_osi import write_mcap
 from tests.unit.gazebo.worlds import scanner, thing, world_text
-from tests.unit.pose_sources.osi_bytes import GROUND_TRUTH, SENSOR_VIEW
-from tests.unit.pose_sources.test_osi import write_mcap
 from tests.unit.rangefinders.test_sf45 import frame as sf45_frame
 from tests.unit.replay.streams import CEPTON, POSITION, Recording, data_packet, position_packet, stdv_packet
 from tests.unit.sdf import test_reading

@@ -28,11 +28,11 @@ from hilsim.families.cepton.protocol.stdv import frame_parities, read_stdv_heade
 from hilsim.families.ouster.protocol.lidar import decode_lidar_packets, lidar_layout
 from hilsim.families.ouster.protocol.metadata import metadata_document
 from hilsim.families.ouster.protocol.metadata_reading import read_metadata
-from hilsim.join.external.bodies import add_body, build_bodies, extend
-from hilsim.join.external.loop import ClockKind, LoopWord, Receiver, build_receiver, take_message
-from hilsim.join.external.messages import decode
-from hilsim.join.pose_sources.osi import osi_snapshot
-from hilsim.join.pose_sources.osi_traces import read_trace
+from hilsim.parts.external.bodies import add_body, build_bodies, extend
+from hilsim.parts.external.loop import ClockKind, LoopWord, Receiver, build_receiver, take_message
+from hilsim.parts.external.messages import decode
+from hilsim.parts.external.sources.osi import osi_snapshot
+from hilsim.parts.external.sources.osi_traces import read_trace
 from hilsim.parts.gazebo.lidar import fan_of
 from hilsim.parts.rangefinders.sf45 import Sf45, Sf45Spec
 from hilsim.protocols.ardupilot_json import decode_servos, motor_commands

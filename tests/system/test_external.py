@@ -14,7 +14,7 @@ import pytest
 import hilsim
 from hilsim.errors import HilsimError
 from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE
-from hilsim.join.external.messages import OBJECT_DTYPE, MessageKind, Shape, encode, poses_of
+from hilsim.parts.external.messages import OBJECT_DTYPE, MessageKind, Shape, encode, poses_of
 from tests.support import write_rig
 from tests.system.conftest import SCENE
 from tests.system.test_changes import payloads, payloads_by_port, sensor, stopped_s

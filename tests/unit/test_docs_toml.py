@@ -23,7 +23,7 @@ from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.places import profiles_directory
 from hilsim.config.rig import load_rig
 from hilsim.config.script import load_script
-from hilsim.join.external.recording import key_records
+from hilsim.parts.external.recording import key_records
 from hilsim.parts.rangefinders.registry import RANGEFINDERS
 from hilsim.show.outputs.dataset import DatasetSpec, recordings_of
 from tests.edited import edited_copy

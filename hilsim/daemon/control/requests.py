@@ -18,6 +18,7 @@ from inspect import isawaitable
 from operator import methodcaller
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from hilsim.config.part_tables import part_kind
 from hilsim.config.script import CHANGE_KINDS, change_table, parse_change
 from hilsim.daemon.control.grammar import LONGEST_POSITION_S, POSITION_RULE
 from hilsim.daemon.running_rig import RunningRig
@@ -262,7 +263,7 @@ def state_answer(running: RunningRig) -> dict[str, Any]:
         "objects": running.changer.object_names(),
         "vehicle": None if reading.vehicle is None else asdict(reading.vehicle),
         **_platform(running),
-        **({} if reading.external is None else {"external": asdict(reading.external)}),
+        **{key: value for table, found in reading.parts.items() for key, value in part_kind(table).answer(found).items()},
         **({} if reading.packet_streams is None else {"packet_streams": packet_streams_answer(reading.packet_streams)}),
         **health_answer(reading, now_ns),
     }
@@ -270,7 +271,7 @@ def state_answer(running: RunningRig) -> dict[str, Any]:
 
 
 def _platform(running: RunningRig) -> dict[str, Any]:
-    """Newest pose of a platform that a controller or another simulator moves."""
+    """Newest pose of a platform that a controller or a part moves."""
     newest = newest_state(running.live_pose) if running.live_pose is not None else None
     if newest is None:
         return {}

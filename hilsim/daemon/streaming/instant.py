@@ -44,7 +44,6 @@ def _parts_from_the_start(rig: Rig) -> list[str]:
     spec = rig.spec
     given = {
         "[vehicle]": spec.vehicle,
-        "[external]": spec.external,
         "[[replay]]": spec.replay,
         **{f"[[{kind.table}]]" if kind.is_list else f"[{kind.table}]": not kind.can_join for kind, _ in parts_of(spec)},
         "a script": rig.script,

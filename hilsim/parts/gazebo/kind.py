@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 from hilsim.config.part_kind import PartKind
 from hilsim.config.rig import Rig, RigSpec
 from hilsim.errors import CaptureError
-from hilsim.join.gazebo.specs import GazeboSpec
 from hilsim.parts.gazebo.reading import GazeboReading
+from hilsim.parts.gazebo.specs import GazeboSpec
 from hilsim.telemetry.metrics import Losses
 
 if TYPE_CHECKING:

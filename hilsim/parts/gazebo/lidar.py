@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.join.gazebo.solids import containing, reach_m
 from hilsim.protocols.gazebo import RayFan, laser_scan, point_cloud
 from hilsim.world.geometry.poses import Pose
 from hilsim.world.geometry.rotations import matrix_from_quaternion
@@ -19,6 +18,7 @@ from hilsim.world.render.cpu import cast_many
 from hilsim.world.scene.successive import SuccessiveWorlds
 from hilsim.world.scene.world import World
 from hilsim.world.sdf.carriages import Carriages
+from hilsim.world.sdf.solids import containing, reach_m
 from hilsim.world.sdf.specs import SdfLidar, SdfNoise, SdfShape
 
 Ranges = npt.NDArray[np.float64]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from hilsim.config.rig import Rig
 from hilsim.daemon.parts import Change, Part, RigContext
 from hilsim.errors import ConfigError
-from hilsim.join.gazebo.transport import Transport
 from hilsim.parts.gazebo.lidars import gazebo_lidars
 from hilsim.parts.gazebo.publishing import LidarPublisher, topics_of
 from hilsim.parts.gazebo.reading import GazeboReading
+from hilsim.parts.gazebo.transport import Transport
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading
 from hilsim.world.scene.world import World

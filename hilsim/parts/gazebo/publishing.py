@@ -3,8 +3,8 @@
 import threading
 import time
 
-from hilsim.join.gazebo.transport import Transport
 from hilsim.parts.gazebo.lidar import GazeboLidar
+from hilsim.parts.gazebo.transport import Transport
 from hilsim.world.sdf.specs import SdfLidar
 
 SCAN, CLOUD = "LaserScan", "PointCloudPacked"

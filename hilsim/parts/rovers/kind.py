@@ -58,7 +58,7 @@ class RoverKind(PartKind[RoverSpec]):
         repeated = sorted(number for number, count in Counter(rover.number for rover in rovers).items() if count > 1)
         yield not repeated, f"number of rovers must differ, got {', '.join(map(str, repeated))} more than once"
         yield len(rovers) <= MAX_ROVERS, f"rover must have at most {MAX_ROVERS} entries, got {len(rovers)}"
-        is_followed = rig.external is not None and rig.external.time != "replay"
+        is_followed = any(each.time != "replay" for each in rig.part("external"))
         yield (
             not is_followed or not any(map(self.sees, rovers)),
             "rover.drive must not be given with external poses that are followed live: rovers measure 60 ms ahead",

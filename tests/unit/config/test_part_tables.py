@@ -18,13 +18,15 @@ import sys
 import hilsim.daemon.service
 from pathlib import Path
 from hilsim.config.rig import rig_of_table
+from hilsim.assembly.build import asset_files, build_scenery
 from hilsim.daemon.precompile import about, kernel_needs
+from hilsim.daemon.streaming.flow_specs import lead_bounds
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.telemetry.collector import build_registry
 from hilsim.telemetry.faults import Fault
 rig = rig_of_table({"name": "bench", "scene": {"generator": "street"}, "sensor": [{"name": "roof"}]}, Path("rig.toml"))
 running = RunningRig(rig=rig)
-kernel_needs(rig), about(rig), Fault(key="loop_ended", text="x"), build_registry(lambda: None)
+kernel_needs(rig), about(rig), lead_bounds(rig), asset_files(rig), build_scenery(rig), Fault(key="loop_ended", text="x"), build_registry(lambda: None)
 print([name for name in sys.modules if name.startswith("hilsim.parts")])
 """
 

@@ -48,7 +48,7 @@ def test_a_rig_with_more_features_has_the_kernels_of_one_with_fewer(rig, compile
     assert is_compiled(rig(ROOM))
 
 
-@pytest.mark.parametrize("more", [{"background"}, {"external"}, {"obstacles", "record"}])
+@pytest.mark.parametrize("more", [{"background"}, {"moved"}, {"obstacles", "record"}])
 def test_kernels_with_an_optional_part_are_others_than_those_without(rig, compiled, more):
     compiled(PLAIN | more)
     assert not is_compiled(rig(ROOM))

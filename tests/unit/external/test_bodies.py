@@ -5,11 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.join.external.bodies import BodyCount, add_body, build_bodies, extend
-from hilsim.join.external.clock import SETTLING_NS, build_clock, note_arrival
-from hilsim.join.external.loop import ClockKind, LoopCount, build_receiver, take_message
-from hilsim.join.external.messages import HAS_RATES, HAS_VELOCITY, IS_HIDDEN, Fault, MessageKind, encode, poses_of
-from hilsim.join.external.recording import KeyRecorder, load_recording
+from hilsim.parts.external.bodies import BodyCount, add_body, build_bodies, extend
+from hilsim.parts.external.clock import SETTLING_NS, build_clock, note_arrival
+from hilsim.parts.external.loop import ClockKind, LoopCount, build_receiver, take_message
+from hilsim.parts.external.messages import HAS_RATES, HAS_VELOCITY, IS_HIDDEN, Fault, MessageKind, encode, poses_of
+from hilsim.parts.external.recording import KeyRecorder, load_recording
 from hilsim.vehicle.live import build_live_pose, live_state, write_state
 from hilsim.world.geometry.live_keys import UNSEEN_M, build_live_keys, live_pose
 from hilsim.world.geometry.rotations import about_axis

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hilsim.errors import PacketError
-from hilsim.join.external.messages import (
+from hilsim.parts.external.messages import (
     DATAGRAM_SIZE,
     FAULT_RULES,
     HAS_RATES,

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from hilsim.assembly.build import build_scenery
-from hilsim.assembly.external_scene import SPARE_SLOTS
 from hilsim.config.rig import load_rig
 from hilsim.errors import AssetError, ConfigError
-from hilsim.join.external.recording import KEY_DTYPE, key_records
+from hilsim.parts.external.recording import KEY_DTYPE, key_records
+from hilsim.parts.external.scene import SPARE_SLOTS
 from hilsim.vehicle.platform import platform_state
 from tests.support import ROOM, write_rig
 

@@ -13,9 +13,9 @@ import pytest
 import zmq
 
 from hilsim.errors import TransmitError
-from hilsim.join.gazebo.specs import GazeboSpec
-from hilsim.join.gazebo.transport import Transport, default_partition, discovery_beacon
 from hilsim.parts.gazebo.publishing import LidarPublisher, topics_of
+from hilsim.parts.gazebo.specs import GazeboSpec
+from hilsim.parts.gazebo.transport import Transport, default_partition, discovery_beacon
 from hilsim.protocols.gazebo_discovery import GROUP, MESSAGE_PORT, DiscoveryType, decode_discovery
 from hilsim.protocols.protobuf import fields, message, string, varint
 from tests.unit.gazebo.worlds import box, lidars_of, scanner, thing
@@ -118,7 +118,7 @@ def test_a_topic_is_advertised_again_and_again_with_its_address_and_type(transpo
 
 
 def test_a_subscription_to_a_topic_is_answered_at_once(transport, peer, monkeypatch):
-    monkeypatch.setattr("hilsim.join.gazebo.transport._BEAT_S", 1e6)  # after the first time nothing is due: what comes was asked for
+    monkeypatch.setattr("hilsim.parts.gazebo.transport._BEAT_S", 1e6)  # after the first time nothing is due: what comes was asked for
     transport()
     peer.advertised(f"{TOPIC}/points")
     peer.ask(TOPIC)

@@ -1,1 +1,0 @@
-"""Poses from another simulator as a part of the running rig."""

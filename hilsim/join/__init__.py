@@ -1,1 +1,0 @@
-"""Other simulators and sources of poses."""

@@ -1,1 +1,0 @@
-"""Lidars with the behaviour of Gazebo's: rays, ranges, noise and times, and publication of their scans."""

@@ -1,0 +1,1 @@
+"""A rig in lockstep: the other side releases each stretch of rig time."""
