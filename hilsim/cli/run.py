@@ -161,7 +161,7 @@ def _runner(source: "RigFile", unsupported: "Sequence[str]") -> "Callable[[float
     from hilsim.config.toml_file import rig_table  # noqa: PLC0415
 
     tables = {*rig_table(source.path), *(setting.partition(".")[0] for setting in source.changes.settings)}
-    if not any(part_kind(table).moves for table in OWN_PARTS.keys() & tables):
+    if not any(kind.moves for kind in filter(None, map(part_kind, OWN_PARTS.keys() & tables))):
         return None
     rig = source.load()
     runners = (kind.runner(rig, each, unsupported) for kind, specs in parts_of(rig.spec) for each in specs)

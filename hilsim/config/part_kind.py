@@ -137,8 +137,8 @@ class PartKind(Generic[S]):
         """What it ``moves`` (``assembly.moved.MovedScene``); ``others`` are the objects of the scene."""
         raise NotImplementedError
 
-    def step(self, rig: Rig, spec: S) -> Callable[[int, Any], None] | None:
-        """Begin being stepped by a program (``offline.stepper``), or refuse it; returns the writer of keys of a body's number, or None."""
+    def step(self, rig: Rig, spec: S) -> Callable[[], Callable[[int, Any], None]] | None:
+        """Refuse to be stepped by a program (``offline.stepper``), or give what makes the writer of committed keys; None: none are written."""
         return None
 
     def runner(self, rig: Rig, spec: S, unsupported: Sequence[str]) -> Callable[[float | None, Path | None], None] | None:

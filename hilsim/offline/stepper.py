@@ -205,6 +205,7 @@ class Stepper:
         """
         if rig.spec.vehicle is not None:
             raise ConfigError(f"{rig.path}: a rig that is stepped must have no [vehicle]: the program that steps it moves the platform")
+        recorders = [found for kind, specs in parts_of(rig.spec) for each in specs if (found := kind.step(rig, each)) is not None]
         compile_beside(rig)
         self.rig, self.now_ns = rig, -1
         standing: Motion | None = None
@@ -212,8 +213,7 @@ class Stepper:
         if scenery.live is not None:
             pose = mounting(rig.spec.platform.position_m, rig.spec.platform.rotation_deg)
             standing, is_carried = Motion(position_m=pose.position_m, orientation=pose.orientation), True
-        recorders = (kind.step(rig, each) for kind, specs in parts_of(rig.spec) for each in specs if kind.moves)
-        self._record = next(recorders, None)
+        self._record = recorders[0]() if recorders else None
         self._live = build_live_keys(int(MOVED_OBJECTS.bound))
         self._buffer = KeyBuffer(self._live)
         worlds = {number: world._replace(live=self._live) for number, world in scenery.worlds.items()}

@@ -67,18 +67,17 @@ class ExternalKind(PartKind[ExternalSpec]):
 
         return external_scene(rig, spec, others)
 
-    def step(self, rig: Rig, spec: ExternalSpec) -> "Record | None":
-        """Begin the recording.
+    def step(self, rig: Rig, spec: ExternalSpec) -> "Callable[[], Record] | None":
+        """What makes the recording.
 
         Raises:
-            CaptureError: the recording cannot be created.
             ConfigError: it replays poses.
         """
         from hilsim.parts.external.recording import KeyFile  # noqa: PLC0415 - loads kernels
 
         if spec.time == "replay":
             raise ConfigError(f'{rig.path}: external.time of a rig that is stepped must be "lockstep" or "live", got "replay"')
-        return KeyFile(rig.directory / spec.record).write if spec.record else None
+        return (lambda: KeyFile(rig.directory / spec.record).write) if spec.record else None
 
     def runner(self, rig: Rig, spec: ExternalSpec, unsupported: Sequence[str]) -> Callable[[float | None, Path | None], None] | None:
         """In lockstep the other side's messages run the rig."""
