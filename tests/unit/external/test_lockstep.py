@@ -16,8 +16,9 @@ from hilsim.api.stepping import packets_of
 from hilsim.offline.epoch import START_UTC, utc_ns
 from hilsim.offline.spans import merged
 from hilsim.offline.stepper import Stepper
-from hilsim.parts.external.lockstep.link import Lockstep, LockstepSpec, _Recorder
+from hilsim.parts.external.lockstep.link import Lockstep, _Recorder
 from hilsim.parts.external.lockstep.session import LockstepSession
+from hilsim.parts.external.specs import ExternalSpec
 from hilsim.parts.external.messages import HAS_RATES, HAS_VELOCITY, HEADER_DTYPE, IS_HIDDEN, OBJECT_DTYPE, POSE_DTYPE, MessageKind, Shape, encode
 from tests.unit.api.rigs import room
 
@@ -309,8 +310,8 @@ def sent_to(directory, ports):
 def test_packets_leave_over_sockets_whatever_the_partners_speed(tmp_path, expected, heard, kind):
     ports, found = heard
     rig = sent_to(tmp_path, ports)
-    spec = LockstepSpec(endpoint=("127.0.0.1", 0), pace="at once") if kind == "udp" else LockstepSpec(path=tmp_path / "poses.sock", pace="at once")
-    lockstep = Lockstep(rig, spec, maker(rig), {})
+    spec = ExternalSpec(listen="udp:127.0.0.1:0" if kind == "udp" else "unix:poses.sock", time="lockstep", pace="at once")
+    lockstep = Lockstep(rig, spec, maker(rig))
     thread = threading.Thread(target=lockstep.run)
     thread.start()
     draw = random.Random(1)  # noqa: S311
@@ -340,7 +341,7 @@ def test_packets_leave_over_sockets_whatever_the_partners_speed(tmp_path, expect
 def test_packets_leave_at_their_deadlines_where_the_pace_is_real(tmp_path, heard):
     ports, found = heard
     rig = sent_to(tmp_path, ports)
-    lockstep = Lockstep(rig, LockstepSpec(endpoint=("127.0.0.1", 0), pace="real"), maker(rig), {})
+    lockstep = Lockstep(rig, ExternalSpec(listen="udp:127.0.0.1:0", time="lockstep", pace="real"), maker(rig))
     thread = threading.Thread(target=lockstep.run)
     thread.start()
     try:

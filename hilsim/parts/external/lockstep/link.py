@@ -4,11 +4,9 @@ import os
 import select
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import structlog
 
@@ -17,12 +15,12 @@ from hilsim.capture.sinks.pcap import PcapSeriesSink
 from hilsim.config.rig import Rig
 from hilsim.daemon.streaming.flow_specs import flow_spec
 from hilsim.emulator.batch import DatagramBatch
-from hilsim.errors import LinkError, require
+from hilsim.errors import LinkError
 from hilsim.offline.record import FlowNumbers, network_stacks
 from hilsim.offline.snapshot import Motion
 from hilsim.offline.spans import Merged, merged
 from hilsim.offline.stepper import Stepper
-from hilsim.parts.external.lockstep.session import LockstepCounts, LockstepSession, Restart
+from hilsim.parts.external.lockstep.session import LockstepCounts, LockstepSession
 from hilsim.parts.external.messages import DATAGRAM_SIZE
 from hilsim.parts.external.specs import ExternalSpec
 from hilsim.protocols.ethernet import HEADER_SIZE
@@ -31,32 +29,10 @@ from hilsim.transmit.specs import FrameSocketSpec
 
 log = structlog.get_logger("hilsim")
 
-Pace = Literal["real", "at once"]
 _RECEIVE_BUFFER_BYTES = 4 << 20
 _POLL_S = 0.2
 _TRIAL_NS = 20_000_000
 _LONGEST_LAG_NS = 100_000_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class LockstepSpec:
-    """Socket and behaviour of a rig in lockstep.
-
-    Attributes:
-        endpoint: Address and port to listen at; None: a Unix socket.
-        path: Path of the Unix socket (datagrams), which is replaced if it exists; None: UDP.
-        pace: ``real``: packets leave at their deadlines, of which the first is now; when the other side is late, the rest is later by as much. ``at once``:
-            packets leave as soon as they are rendered.
-        restart: Effect of a new sender, as in ``LockstepSession``.
-    """
-
-    endpoint: tuple[str, int] | None = None
-    path: Path | None = None
-    pace: Pace = "real"
-    restart: Restart = "continue"
-
-    def __post_init__(self) -> None:
-        require(((self.endpoint is None) != (self.path is None), "endpoint or path must be given, and not both"))
 
 
 class _Recorder:
@@ -93,7 +69,7 @@ class _Recorder:
 class _Sender:
     """Sends batches of whole frames over the sockets of a rig's flows, at once or at their deadlines, and has them recorded."""
 
-    def __init__(self, rig: Rig, pool: SocketPool, pace: Pace, recorder: _Recorder | None) -> None:
+    def __init__(self, rig: Rig, pool: SocketPool, pace: str, recorder: _Recorder | None) -> None:
         """Open the sockets.
 
         Raises:
@@ -150,25 +126,25 @@ class _Sender:
             time.sleep(1e-9 * left_ns)
 
 
-def _listen(spec: LockstepSpec) -> socket.socket:
-    """The socket at which the other side's datagrams arrive.
+def _listen(spec: ExternalSpec, path: Path | None) -> socket.socket:
+    """The socket at which the other side's datagrams arrive: a Unix one if there is a path, which is replaced if it exists.
 
     Raises:
         LinkError: it cannot be opened.
     """
-    opened = socket.socket(socket.AF_UNIX if spec.path is not None else socket.AF_INET, socket.SOCK_DGRAM)
+    opened = socket.socket(socket.AF_UNIX if path is not None else socket.AF_INET, socket.SOCK_DGRAM)
     try:
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _RECEIVE_BUFFER_BYTES)
-        if spec.path is not None:
+        if path is not None:
             with suppress(FileNotFoundError):
-                if spec.path.is_socket():
-                    spec.path.unlink()
-            opened.bind(str(spec.path))
-        elif spec.endpoint is not None:
+                if path.is_socket():
+                    path.unlink()
+            opened.bind(str(path))
+        else:
             opened.bind(spec.endpoint)
     except OSError as error:
         opened.close()
-        raise LinkError(f"{spec.path or spec.endpoint}: cannot listen for another simulator: {error.strerror}") from error
+        raise LinkError(f"{path or spec.endpoint}: cannot listen for another simulator: {error.strerror}") from error
     return opened
 
 
@@ -179,24 +155,13 @@ class Lockstep:
         address: Address of the socket.
     """
 
-    def __init__(
-        self,
-        rig: Rig,
-        spec: LockstepSpec,
-        make: Callable[[], Stepper],
-        ids: Mapping[int, str],
-        *,
-        say: Callable[[str], None] = lambda _text: None,
-        utc_epoch_ns: int = 0,
-    ) -> None:
+    def __init__(self, rig: Rig, spec: ExternalSpec, make: Callable[[], Stepper], *, utc_epoch_ns: int = 0) -> None:
         """Build the rig and open the sockets.
 
         Args:
             rig: The rig.
-            spec: Socket and behaviour.
+            spec: Its table.
             make: Builds the rig at rig time 0.
-            ids: Names of the rig's objects by their ids in messages.
-            say: Called with each step of the start.
             utc_epoch_ns: UTC of rig time 0 in the recording of the rig's ``[record]``.
 
         Raises:
@@ -206,11 +171,9 @@ class Lockstep:
             LinkError: the socket cannot be opened.
             TransmitError: a sensor's socket cannot be opened.
         """
-        say("loading kernels")
         _rehearse(make)
-        say("building the scene")
-        self._session = LockstepSession(make, ids, spec.restart)
-        self._spec = spec
+        self._session = LockstepSession(make, {each.id: each.shape.name for each in spec.object}, spec.restart)
+        path = rig.directory / spec.path if spec.path else None
         with ExitStack() as opened:
             pool = SocketPool()
             opened.callback(pool.close)
@@ -218,10 +181,10 @@ class Lockstep:
             if recorder is not None:
                 opened.callback(recorder.close)
             self._sender = _Sender(rig, pool, spec.pace, recorder)
-            self._link = _listen(spec)
+            self._link = _listen(spec, path)
             opened.callback(self._link.close)
-            if spec.path is not None:
-                opened.callback(spec.path.unlink, missing_ok=True)
+            if path is not None:
+                opened.callback(path.unlink, missing_ok=True)
             self._wake_read, self._wake_write = os.pipe()
             opened.callback(os.close, self._wake_read)
             opened.callback(os.close, self._wake_write)
@@ -283,18 +246,3 @@ def _rehearse(make: Callable[[], Stepper]) -> None:
     trial.commit(_TRIAL_NS, [(0, Motion(position_m=(0.0, 0.0, 0.0)))] if trial.platform is not None else ())
     for _ in trial.render(_TRIAL_NS):
         pass
-
-
-def lockstep_of(rig: Rig, external: ExternalSpec, utc_epoch_ns: int, *, say: Callable[[str], None] = lambda _text: None) -> Lockstep:
-    """The rig with ``[external] time = "lockstep"``, ready to run; arguments and errors as in ``Lockstep``."""
-    is_unix = bool(external.path)
-    spec = LockstepSpec(
-        endpoint=None if is_unix else external.endpoint,
-        path=rig.directory / external.path if is_unix else None,
-        pace=external.pace,
-        restart=external.restart,
-    )
-    ids = {each.id: each.shape.name for each in external.object}
-    if rig.sinks:
-        log.warning("lockstep.sinks_not_used", sinks=[sink.name for sink in rig.sinks])
-    return Lockstep(rig, spec, lambda: Stepper(rig, utc_epoch_ns=utc_epoch_ns), ids, say=say, utc_epoch_ns=utc_epoch_ns)

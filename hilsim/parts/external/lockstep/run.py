@@ -27,10 +27,14 @@ def run_in_lockstep(rig: "Rig", spec: "ExternalSpec", duration_s: float | None, 
         HilsimError: the rig cannot be built, or a socket cannot be opened.
     """
     from hilsim.offline.epoch import rig_utc_ns  # noqa: PLC0415 - imports kernels
-    from hilsim.parts.external.lockstep.link import lockstep_of  # noqa: PLC0415
+    from hilsim.offline.stepper import Stepper  # noqa: PLC0415
+    from hilsim.parts.external.lockstep.link import Lockstep  # noqa: PLC0415
 
     log.info("lockstep.preparing", rig=rig.name)
-    lockstep = lockstep_of(rig, spec, rig_utc_ns(rig))
+    if rig.sinks:
+        log.warning("lockstep.sinks_not_used", sinks=[sink.name for sink in rig.sinks])
+    utc_epoch_ns = rig_utc_ns(rig)
+    lockstep = Lockstep(rig, spec, lambda: Stepper(rig, utc_epoch_ns=utc_epoch_ns), utc_epoch_ns=utc_epoch_ns)
     try:
         with _stopped_by_signals(lockstep), _ready(ready_file, lockstep):
             log.info("lockstep.started", rig=rig.name, address=_shown(lockstep))
