@@ -187,7 +187,10 @@ def test_a_rig_in_which_nothing_sees_a_scene_takes_changes_of_its_replays_alone(
     rig, pause = load_rig(path), parse_change({"at_s": 1.0, "kind": "replay", "pause": True})
     check_script(rig, None, Script(path, (pause,)))
     fog = parse_change({"at_s": 2.0, "kind": "weather", "weather": {"fog_visibility_m": 30.0}})
-    with pytest.raises(ConfigError, match=r"change 1 at 2 s: a rig must have a \[\[sensor\]\], \[vehicle\], \[\[rangefinder\]\], \[gazebo\], \[\[rover\]\] with drive or"):
+    with pytest.raises(
+        ConfigError,
+        match=r"change 1 at 2 s: a rig must have a \[\[sensor\]\], \[vehicle\], \[\[rangefinder\]\], \[gazebo\], \[\[rover\]\] with drive or",
+    ):
         check_script(rig, None, Script(path, (pause, fog)))
 
 

@@ -18,8 +18,8 @@ from hilsim.offline.spans import merged
 from hilsim.offline.stepper import Stepper
 from hilsim.parts.external.lockstep.link import Lockstep, _Recorder
 from hilsim.parts.external.lockstep.session import LockstepSession
-from hilsim.parts.external.specs import ExternalSpec
 from hilsim.parts.external.messages import HAS_RATES, HAS_VELOCITY, HEADER_DTYPE, IS_HIDDEN, OBJECT_DTYPE, POSE_DTYPE, MessageKind, Shape, encode
+from hilsim.parts.external.specs import ExternalSpec
 from tests.unit.api.rigs import room
 
 STEP_NS = 10_000_000

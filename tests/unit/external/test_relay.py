@@ -18,10 +18,10 @@ from hilsim.offline.stepper import Stepper
 from hilsim.parts.external.lockstep.link import Lockstep
 from hilsim.parts.external.messages import MessageKind, Shape, decode
 from hilsim.parts.external.poses import poses
-from hilsim.parts.external.specs import ExternalSpec
 from hilsim.parts.external.sources import relay as relaying
 from hilsim.parts.external.sources.osi import osi_snapshot
 from hilsim.parts.external.sources.relay import Relay, open_link
+from hilsim.parts.external.specs import ExternalSpec
 from hilsim.protocols.protobuf import double, message, varint
 from hilsim.testing.reservations import reserved_port
 from tests.unit.api.rigs import room
@@ -118,7 +118,9 @@ def test_osi_trace_to_a_rig_in_lockstep_gives_the_packets_of_following_it(tmp_pa
     for sees_house in (range(13), range(1)):  # a house in each message, and in the first one alone
         once = [ground_truth(number, has_house=number in sees_house) for number in range(13)]
         (tmp_path / "drive_gt.osi").write_bytes(b"".join(struct.pack("<I", len(content)) + content for content in once))
-        lockstep = Lockstep(rig, ExternalSpec(listen="unix:link", time="lockstep", pace="at once"), lambda: Stepper(rig, utc_epoch_ns=utc_ns(START_UTC)))
+        lockstep = Lockstep(
+            rig, ExternalSpec(listen="unix:link", time="lockstep", pace="at once"), lambda: Stepper(rig, utc_epoch_ns=utc_ns(START_UTC))
+        )
         thread = threading.Thread(target=lockstep.run)
         thread.start()
         try:
