@@ -21,10 +21,11 @@ from bench_daemon import figures, machine, microseconds
 
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.rig import load_rig
-from hilsim.daemon.flight.link import serve_link
 from hilsim.daemon.running_rig import RunningRig
-from hilsim.fly.autopilot.loop_context import FlightCount
-from hilsim.fly.autopilot.send_queue import OutboxCount
+from hilsim.parts.vehicle.autopilot.loop_context import FlightCount
+from hilsim.parts.vehicle.autopilot.send_queue import OutboxCount
+from hilsim.parts.vehicle.link import serve_link
+from hilsim.parts.vehicle.part import VehiclePart
 
 RATE_HZ = 250
 PERIOD_NS = 1_000_000_000 // RATE_HZ
@@ -42,6 +43,11 @@ def write_rig(directory, link):
     return path
 
 
+def flying(running):
+    """The vehicle of a running rig."""
+    return running.part(VehiclePart).vehicle
+
+
 def thread_cpu_s(native_id):
     """CPU time of a thread of this process."""
     return int(Path(f"/proc/self/task/{native_id}/schedstat").read_text().split()[0]) / 1e9
@@ -49,12 +55,12 @@ def thread_cpu_s(native_id):
 
 async def fly(running, seconds):
     """Let the link run; returns CPU ratios of the flying thread and of the process."""
-    async with serve_link(running.vehicle):
-        while running.vehicle.loop_setup.buffers.outbox.counts[OutboxCount.SAMPLES] == 0:  # noqa: ASYNC110 - a thread without the GIL cannot set an Event
+    async with serve_link(flying(running)):
+        while flying(running).loop_setup.buffers.outbox.counts[OutboxCount.SAMPLES] == 0:  # noqa: ASYNC110 - a thread without the GIL cannot set an Event
             await asyncio.sleep(0.05)
         await asyncio.sleep(SETTLE_S)
-        reset(running.vehicle.loop_setup.shared)
-        native_id = running.vehicle._thread.native_id  # noqa: SLF001 - what a bench may know
+        reset(flying(running).loop_setup.shared)
+        native_id = flying(running)._thread.native_id  # noqa: SLF001 - what a bench may know
         began, thread_s, process_s = time.monotonic(), thread_cpu_s(native_id), time.process_time()
         await asyncio.sleep(seconds)
         took_s = time.monotonic() - began
@@ -120,12 +126,12 @@ def measure(seconds, directory):
         running.open()
         running.start()
         thread_ratio, process_ratio = asyncio.run(fly(running, seconds))
-        shared, outbox = running.vehicle.loop_setup.shared, running.vehicle.loop_setup.buffers.outbox
+        shared, outbox = flying(running).loop_setup.shared, flying(running).loop_setup.buffers.outbox
         lidar = figures(running, process_ratio)
         found = {
             "machine": machine(),
             "seconds": seconds,
-            "scheduling": {"fly": running.vehicle.scheduling_mode, "reader": mode},
+            "scheduling": {"fly": flying(running).scheduling_mode, "reader": mode},
             "thread_cpu_ratio": thread_ratio,
             "process_cpu_ratio": process_ratio,
             "counts": {name.name.lower(): int(shared.counts[name]) for name in FlightCount}

@@ -13,8 +13,9 @@ from hilsim.emulator.planning import build_lidar_plan
 from hilsim.emulator.setting import LidarSetting
 from hilsim.emulator.workspace import Workspace, allocate_workspace
 from hilsim.families.velodyne.specs import VelodyneSpec
-from hilsim.fly.autopilot.obstacle_map import ObstacleMap, build_obstacle_map, note_packet
-from hilsim.fly.scan_messages import DistanceSensorSpec, ObstacleSpec
+from hilsim.parts.vehicle.obstacle_messages import map_for_messages
+from hilsim.parts.vehicle.scan_messages import DistanceSensorSpec, ObstacleSpec
+from hilsim.streaming.obstacle_map import ObstacleMap, note_packet
 from hilsim.vehicle.live import LivePose, build_live_pose
 from hilsim.vehicle.platform import live_platform
 
@@ -42,7 +43,7 @@ def main() -> None:
     workspace.returns.distance[:] = np.random.default_rng(1).integers(0, 20_000, workspace.returns.distance.shape)
     obstacle, beam = ObstacleSpec(sensor="vlp16"), DistanceSensorSpec(sensor="vlp16")
     for name, wanted in {"sectors": (obstacle, ()), "a cone": (None, (beam,)), "sectors and a cone": (obstacle, (beam,))}.items():
-        obstacle_map = build_obstacle_map(*wanted, turn_ns=100_000_000)
+        obstacle_map = map_for_messages(*wanted, turn_ns=100_000_000)
         note_packets(obstacle_map, plan, live, workspace, 1)
         begun_s = time.perf_counter()
         note_packets(obstacle_map, plan, live, workspace, PACKETS)

@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from hilsim.vehicle.contact import MAX_PUSH_MPS2
+from hilsim.parts.vehicle.physics.contact import MAX_PUSH_MPS2
 from tests.unit.vehicle.vehicles import G
 from tests.wall_flights import OBSTACLES, RUN_UP_M, fly_into
 

@@ -9,11 +9,11 @@ from contextlib import suppress
 from pymavlink.dialects.v20 import common
 
 from hilsim.compilation.atomics import publish
-from hilsim.fly.autopilot.loop import fly
-from hilsim.fly.autopilot.loop_context import ControlWord, FlightCount
-from hilsim.fly.autopilot.loop_setup import build_loop_setup, open_line
-from hilsim.fly.autopilot.session import SessionState, SessionWord
-from hilsim.fly.autopilot.specs import ControllerSpec, VehicleRigSpec
+from hilsim.parts.vehicle.autopilot.loop import fly
+from hilsim.parts.vehicle.autopilot.loop_context import ControlWord, FlightCount
+from hilsim.parts.vehicle.autopilot.loop_setup import build_loop_setup, open_line
+from hilsim.parts.vehicle.autopilot.session import SessionState, SessionWord
+from hilsim.parts.vehicle.specs import ControllerSpec, VehicleRigSpec
 from hilsim.vehicle.live import build_live_pose
 from hilsim.world.scene.materials import DEFAULTS
 from hilsim.world.scene.primitives import plane

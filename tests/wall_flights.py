@@ -8,13 +8,13 @@ from functools import cache
 
 import numpy as np
 
-from hilsim.fly.autopilot.loop import Motion, make_steps
-from hilsim.fly.autopilot.loop_setup import build_loop_setup, open_line
-from hilsim.fly.autopilot.specs import ControllerSpec, VehicleRigSpec
-from hilsim.fly.autopilot.vehicle_sensors import fill_gps, fill_sensor
-from hilsim.fly.collision.contacts import TouchWord
+from hilsim.parts.vehicle.autopilot.loop import Motion, make_steps
+from hilsim.parts.vehicle.autopilot.loop_setup import build_loop_setup, open_line
+from hilsim.parts.vehicle.autopilot.vehicle_sensors import fill_gps, fill_sensor
+from hilsim.parts.vehicle.physics.multirotor import is_damaged
+from hilsim.parts.vehicle.physics.touching import TouchWord
+from hilsim.parts.vehicle.specs import ControllerSpec, VehicleRigSpec
 from hilsim.vehicle.live import build_live_pose
-from hilsim.vehicle.multirotor import is_damaged
 from hilsim.vehicle.wind import wind_at
 from hilsim.world.geometry.poses import Pose
 from hilsim.world.scene.materials import DEFAULTS
@@ -146,7 +146,7 @@ class WallRow:
     Attributes:
         closing_mps: Speed of the first contact.
         impact_s: From the first touch until the velocity towards the obstacle was gone.
-        contact_s: All contacts together, as ``hilsim.fly.collision.contacts`` counts them.
+        contact_s: All contacts together, as ``hilsim.parts.vehicle.physics.touching`` counts them.
         end_m: Where it is at the end.
         slid_m: From the first contact to the place of the command to land.
         pressed_n: Mean force of the obstacle on the level in the second before LAND.

@@ -10,9 +10,9 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from hilsim.config.part_tables import own_kinds, with_tables
 from hilsim.config.rig import RigSpec
 from hilsim.emulator.families.registry import own_family
+from hilsim.parts.vehicle.physics.specs import VehicleSpec
 from hilsim.registry import OWN
 from hilsim.sensor.unit.spec import UnitSpec
-from hilsim.vehicle.specs import VehicleSpec
 from hilsim.world.scene.materials import MaterialSpec
 from hilsim.world.scene.specs import BUILT_IN_MATERIALS
 

@@ -46,8 +46,7 @@ def compile_level(directory: Path, level: str, rigs: tuple[str, ...]) -> int:
 
 def _can_be_recorded(rig: str) -> bool:
     """Whether ``hilsim record`` takes a rig: a vehicle's controller runs in real time."""
-    vehicle = load_rig(rig_path(rig)).spec.vehicle
-    return vehicle is None or vehicle.controller.kind == "hold"
+    return all(vehicle.controller.kind == "hold" for vehicle in load_rig(rig_path(rig)).spec.part("vehicle"))
 
 
 def _is_machine_code(entry: Path) -> bool:

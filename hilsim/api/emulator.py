@@ -19,6 +19,7 @@ from hilsim.api.points import POINT_DTYPE, Scan
 from hilsim.api.rigs import RigSource, as_rig
 from hilsim.api.stepping import Objects, Step, Timed, committed, packets_of, step_ns, stepped
 from hilsim.assembly.shapes import Shape, shapes_at
+from hilsim.config.part_kind import carrier
 from hilsim.config.rig import Rig
 from hilsim.config.script import load_script
 from hilsim.emulator.lidar import LidarEmulator
@@ -35,8 +36,8 @@ from hilsim.world.geometry.poses import Pose
 _BATCH_NS = 100_000_000
 _FOR_EVER_NS = 10**18
 """End of rig time for a stretch without an end: 31 years."""
-_FLIGHT_NS = 10_000_000_000
-"""First length of a vehicle's flight if no end is given; it is doubled repeatedly."""
+_FIRST_NS = 10_000_000_000
+"""First stretch over which a part moves the platform if no end is given; it is doubled repeatedly."""
 _SCANS_AHEAD = 5  # beyond the end: the number of scan periods within which a scan that begins before it ends
 
 
@@ -73,7 +74,7 @@ class Emulator:
         self._utc_epoch_ns = rig_utc_ns(self.rig, start_utc)
         self._script = load_script(Path(script)) if script is not None else None
         self._built: OfflineRig | None = None
-        self._flown_ns = 0
+        self._moved_until_ns = 0
         self._stepper: Stepper | None = None
 
     @property
@@ -304,11 +305,11 @@ class Emulator:
         return positions_m
 
     def _stretches(self, start_ns: int, stop_ns: int) -> Iterator[tuple[int, int]]:
-        """Divide a stretch of rig time without an end into parts, each as long as all before it, if a vehicle must be flown over it."""
-        if stop_ns < _FOR_EVER_NS or self.rig.vehicle is None:
+        """Divide a stretch of rig time without an end into parts, each as long as all before it, if a part must move the platform over it."""
+        if stop_ns < _FOR_EVER_NS or carrier(self.rig.spec) is None:
             yield start_ns, stop_ns
             return
-        end_ns = start_ns + _FLIGHT_NS
+        end_ns = start_ns + _FIRST_NS
         while True:
             yield start_ns, end_ns
             start_ns, end_ns = end_ns, 2 * end_ns
@@ -332,7 +333,7 @@ class Emulator:
             yield from _scans(self._lidar(sensor, last_ns), first_ns, last_ns, self._threads)
 
     def _lidar(self, sensor: str | None, stop_ns: int) -> LidarEmulator:
-        """A lidar by its name, its vehicle flown far enough for the scans that begin until ``stop_ns``."""
+        """A lidar by its name, its platform moved far enough for the scans that begin until ``stop_ns``."""
         names = self.sensors
         require((bool(names), f"rig must have a lidar to be asked for, got none in {self.rig.name}"))
         require(
@@ -343,11 +344,11 @@ class Emulator:
         ahead_ns = _SCANS_AHEAD * max(lidar.family.scan_ns for lidar in self.rig.lidars)
         return self._offline(stop_ns + ahead_ns).lidars[number]
 
-    def _offline(self, flight_ns: int) -> OfflineRig:
-        """The rig, its vehicle flown so far at least."""
-        if self._built is None or (self.rig.vehicle is not None and flight_ns > self._flown_ns):
-            self._flown_ns = max(flight_ns, 2 * self._flown_ns)  # who goes on step by step has it flown anew a few times only
-            self._built = build_offline(self.rig, utc_epoch_ns=self._utc_epoch_ns, flight_ns=self._flown_ns, script=self._script)
+    def _offline(self, until_ns: int) -> OfflineRig:
+        """The rig, its platform moved so far at least."""
+        if self._built is None or (carrier(self.rig.spec) is not None and until_ns > self._moved_until_ns):
+            self._moved_until_ns = max(until_ns, 2 * self._moved_until_ns)  # who goes on step by step has it moved anew a few times only
+            self._built = build_offline(self.rig, utc_epoch_ns=self._utc_epoch_ns, until_ns=self._moved_until_ns, script=self._script)
         return self._built
 
 

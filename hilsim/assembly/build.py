@@ -9,10 +9,10 @@ import numpy as np
 
 from hilsim.assembly.backgrounds import SensorBackground, check_places, load_backgrounds, platform_pose
 from hilsim.assembly.moved import ObjectSlots, moved_scene
-from hilsim.assembly.vehicle_changes import require_place
-from hilsim.config.part_kind import parts_of
+from hilsim.config.part_kind import carrier, parts_of
 from hilsim.config.platform_table import PlatformSpec
 from hilsim.config.rig import Rig, takes_timed_changes
+from hilsim.config.script import ChangeSpec
 from hilsim.config.sensor_table import SensorSpec
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.families.base import FlowLayout
@@ -20,15 +20,11 @@ from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.overlay import Overlay
 from hilsim.emulator.plan import HEARD_ROWS, no_sentences
 from hilsim.emulator.setting import LidarSetting
-from hilsim.errors import ConfigError
-from hilsim.fly.autopilot.loop_setup import TimedChange, build_loop_setup, flown_track, open_line, start_pose
-from hilsim.fly.autopilot.specs import VehicleRigSpec
 from hilsim.protocols.ethernet import PAYLOAD_ONLY, Framing, LinkStyle, build_framing, mac_of
 from hilsim.vehicle.disturbance import NO_DISTURBANCE, Disturbance, build_disturbance
-from hilsim.vehicle.live import STATE_SIZE, LivePose, build_live_pose, write_state
+from hilsim.vehicle.live import LivePose
 from hilsim.vehicle.platform import Platform, live_platform, platform_state
 from hilsim.vehicle.platform import build_platform as platform_on
-from hilsim.vehicle.specs import VehicleSpec
 from hilsim.world.assets.library import is_in_library
 from hilsim.world.assets.scenes import scene_objects, scene_sdf, sdf_stamps
 from hilsim.world.assets.street.street import street_platform_track
@@ -59,7 +55,7 @@ class Scenery:
         sdf: The scene's SDF file; None without.
         worlds: Worlds that replace ``world``, by the sensor's index in the rig: for sensors at the pose of a lidar within a solid.
         still_at: Pose of a fixed platform; None: it moves.
-        live: Poses of the flying vehicle, or of a platform that a part moves; None without.
+        live: Poses of a platform that a part moves; None without.
         unseen: Ids of the objects that are missing in each of ``worlds``.
         slots: Slots of objects that a part moves; None without one.
     """
@@ -83,36 +79,33 @@ class Scenery:
         return tuple(thing.name for thing in self.objects)
 
 
-def build_scenery(rig: Rig, *, flight_ns: int | None = None) -> Scenery:
+def build_scenery(rig: Rig, *, until_ns: int | None = None) -> Scenery:
     """World and platform of a rig.
 
     Args:
         rig: The rig.
-        flight_ns: Rig time up to which a self-controlled vehicle is flown now, for rendering without a clock; None: another thread flies it, or it
-            stays at its start.
+        until_ns: Rig time up to which a part moves the platform now, for rendering without a clock; None: another thread moves it, or it stays.
 
     Raises:
         AssetError: naming every file that cannot be used.
-        ConfigError: a background does not belong to its sensor, or a flight needs a controller.
+        ConfigError: a background does not belong to its sensor, or a part cannot move the platform.
     """
     sdf = scene_sdf(rig.spec.scene, rig.directory)
     objects, notes = scene_objects(rig.spec.scene, rig.directory, sdf)
     moved = moved_scene(rig, objects)
     objects = [*objects, *moved.objects]
     world = build_world(objects, live=moved.keys)
-    if rig.spec.vehicle is not None:
-        require_place(world, rig.spec.vehicle.position_m, f"{rig.path}: vehicle.position_m")
     backgrounds = load_backgrounds(rig)
-    live = moved.live
+    live, carrying = moved.live, carrier(rig.spec)
     if live is not None:
         platform = live_platform(live, _disturbance(rig))
-    elif rig.spec.vehicle is None or rig.vehicle is None:
+    elif carrying is None:
         platform = build_platform(rig.spec.platform, rig, backgrounds)
-    elif flight_ns is None:
-        live = standing(rig.spec.vehicle, rig.vehicle)
+    elif until_ns is None:
+        live = carrying.motion(rig, world, None, ())
         platform = live_platform(live, _disturbance(rig))
     else:
-        platform = platform_on(flown(rig, world, flight_ns), _disturbance(rig))
+        platform = platform_on(carrying.motion(rig, world, until_ns, ()), _disturbance(rig))
     unseen = _solids_around(rig, sdf, objects)
     is_still = rig.spec.platform.kind in {"fixed", "background"} and rig.spec.platform.disturbance is None
     return Scenery(
@@ -162,37 +155,16 @@ def _disturbance(rig: Rig) -> Disturbance:
     return build_disturbance(disturbance, rig.spec.seed, 0) if disturbance else NO_DISTURBANCE
 
 
-def standing(spec: VehicleRigSpec, vehicle: VehicleSpec) -> LivePose:
-    """Poses of a vehicle that stays at its start."""
-    live = build_live_pose()
-    state = np.zeros(STATE_SIZE)
-    pose = start_pose(spec, vehicle)
-    state[0:3], state[6:10] = pose.position_m, pose.orientation
-    write_state(live, 0, state)
-    return live
-
-
-def flown_scenery(rig: Rig, scenery: Scenery, flight_ns: int, changes: Sequence[TimedChange]) -> Scenery:
-    """Scenery of a rig whose vehicle flies with timed changes; arguments and errors as in ``flown``."""
-    return replace(scenery, live=None, platform=platform_on(flown(rig, scenery.world, flight_ns, changes), _disturbance(rig)))
-
-
-def flown(rig: Rig, world: World, flight_ns: int, changes: Sequence[TimedChange] = ()) -> PoseTrack:
-    """Poses of a rig's vehicle from rig time 0 on, with timed changes in their order.
+def carried_scenery(rig: Rig, scenery: Scenery, until_ns: int, changes: Sequence[tuple[ChangeSpec, World]]) -> Scenery:
+    """Scenery of a rig whose platform a part moves until a rig time, with timed changes, each with the world after it.
 
     Raises:
-        ConfigError: a controller steers it, which only ``hilsim run`` can have.
+        ConfigError: the part cannot move it without a clock.
     """
-    spec, vehicle = rig.spec.vehicle, rig.vehicle
-    if spec is None or vehicle is None:
-        raise AssertionError("a rig without a vehicle has no flight")
-    if spec.controller.kind != "hold":
-        raise ConfigError(
-            f'{rig.path}: vehicle.controller.kind must be "hold" where nothing runs in real time, got "{spec.controller.kind}";'
-            " hilsim run --record FILE records a flight under a controller"
-        )
-    setup = build_loop_setup(spec, vehicle, open_line("hold"), seed=rig.spec.seed, rate_hz=spec.controller.rate_hz)
-    return flown_track(setup, world, flight_ns, changes)
+    carrying = carrier(rig.spec)
+    if carrying is None:
+        raise AssertionError("a platform must be moved by a part")
+    return replace(scenery, live=None, platform=platform_on(carrying.motion(rig, scenery.world, until_ns, changes), _disturbance(rig)))
 
 
 def _track(spec: PlatformSpec, rig: Rig, backgrounds: Sequence[SensorBackground]) -> PoseTrack:

@@ -9,8 +9,8 @@ from hilsim.assembly.build import Scenery
 from hilsim.assembly.editing import EditableWorld
 from hilsim.assembly.moved import ObjectSlots
 from hilsim.assembly.recorded_units import has_overlay, moving_world
-from hilsim.assembly.vehicle_changes import VEHICLE, loop_changes, require_place
-from hilsim.config.part_tables import known_kinds
+from hilsim.config.part_kind import carrier
+from hilsim.config.part_tables import known_kinds, part_kind
 from hilsim.config.rig import Rig
 from hilsim.config.script import (
     AddChange,
@@ -22,21 +22,18 @@ from hilsim.config.script import (
     Script,
     SensorChange,
     TravelChange,
-    VehicleChange,
     WeatherChange,
 )
 from hilsim.emulator.changing.continuation import AT_START
 from hilsim.emulator.lidar import LaterLidar, LidarEmulator
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, HilsimError
-from hilsim.fly.autopilot.changes.table import Kind
-from hilsim.fly.autopilot.loop_setup import TimedChange
 from hilsim.limits import INSERTED_OBJECTS
+from hilsim.registry import OWN_PARTS
 from hilsim.sensor.optics.false_alarms import FalseAlarmSpec, SpuriousSpec
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.setup import ChangeableSettings
 from hilsim.sensor.specs import PulseState
-from hilsim.vehicle.multirotor import build_multirotor
 from hilsim.world.assets.scenes import Assets, placed_object
 from hilsim.world.assets.standing import stood
 from hilsim.world.assets.tracks import motion_track
@@ -137,11 +134,13 @@ class RigState:
                 return self._with_sensor(change)
             case ClockChange():
                 return self._with_clock(change)
-            case ReplayChange() | VehicleChange():
+            case ReplayChange():
                 check_unseen(self.rig, change)
-                if isinstance(change, VehicleChange):
-                    require_place(self.world, change.position_m)
                 return self
+        if change.kind in OWN_PARTS:
+            check_unseen(self.rig, change)
+            part_kind(change.kind).check_change(self.world, change)
+            return self
         return self._after_edit(change)
 
     def _after_edit(self, change: ChangeSpec) -> Self:
@@ -335,21 +334,19 @@ def seen_worlds(rig: Rig, scenery: Scenery, script: Script) -> list[tuple[Change
     return [(change, state.world) for change, former, state in _played(rig, scenery, script) if state.world is not former.world]
 
 
-def vehicle_changes(rig: Rig, scenery: Scenery, script: Script) -> list[TimedChange]:
-    """Changes of a rig's vehicle, and of what it can touch, that a script lists, by their times.
+def carrier_changes(rig: Rig, scenery: Scenery, script: Script) -> list[tuple[ChangeSpec, World]]:
+    """Changes of what moves a rig's platform, and of the world of all sensors, that a script lists, each with the world after it.
 
     Raises:
         ConfigError: a change cannot be made.
         AssetError: a file cannot be used.
     """
-    found: list[TimedChange] = []
-    multirotor = build_multirotor(rig.vehicle) if rig.vehicle is not None else None
-    for change, former, state in _played(rig, scenery, script):
-        if isinstance(change, VehicleChange) and multirotor is not None:
-            found.extend(loop_changes(change, change.sensor_ns(VEHICLE), multirotor, seed=rig.spec.seed))
-        elif state.world is not former.world:
-            found.append(TimedChange(change.at_ns or 0, Kind.WORLD, state.world))
-    return sorted(found, key=lambda change: change.at_ns)
+    carrying = carrier(rig.spec)
+    return [
+        (change, state.world)
+        for change, former, state in _played(rig, scenery, script)
+        if state.world is not former.world or (carrying is not None and change.kind == carrying.table)
+    ]
 
 
 def check_unseen(rig: Rig, change: ChangeSpec) -> None:
@@ -363,9 +360,9 @@ def check_unseen(rig: Rig, change: ChangeSpec) -> None:
             names = [spec.name for spec in rig.spec.replay]
             if not any(map(change.concerns, names)):
                 raise ConfigError(f'replay must be a replay of the rig ({", ".join(names) or "it has none"}), got "{change.replay}"')
-        case VehicleChange():
-            if rig.spec.vehicle is None:
-                raise ConfigError("a rig must have a [vehicle] for it to be changed, got none")
+        case _ if change.kind in OWN_PARTS:
+            if not rig.spec.part(change.kind):
+                raise ConfigError(f"a rig must have a [{change.kind}] for it to be changed, got none")
         case _:
             raise ConfigError(unseen())
 
@@ -373,7 +370,7 @@ def check_unseen(rig: Rig, change: ChangeSpec) -> None:
 def unseen() -> str:
     """Message for a rig without anything that sees its scene."""
     viewers = ", ".join(kind.viewer for kind in known_kinds() if kind.viewer)
-    return f"a rig must have a [[sensor]], [vehicle], {viewers} or [[replay]] with overlay = true for its scene to be changed, got none"
+    return f"a rig must have a [[sensor]], {viewers} or [[replay]] with overlay = true for its scene to be changed, got none"
 
 
 def check_script(rig: Rig, scenery: Scenery | None, script: Script | None = None) -> None:

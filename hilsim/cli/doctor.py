@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hilsim.cli.rigs import RigArgument, changes, loaded, setting
+from hilsim.config.part_tables import part_kind
 from hilsim.config.places import rig_path
 from hilsim.errors import CommandFaultError
+from hilsim.registry import OWN_PARTS
 from hilsim.transmit.links.line import DEFAULT_BAUD, MAX_BAUD, MIN_BAUD, SerialSpec
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hilsim.cli.diagnosis.findings import Finding
-    from hilsim.cli.diagnosis.probe_result import Link, ProbeResult
+    from hilsim.telemetry.findings import Finding
 
 _TCP = "tcp:"
 _COLOURS = {"good": "green", "fair": "yellow", "bad": "red"}
@@ -110,35 +111,13 @@ def _controller(end: SerialSpec | str, link: str, *, is_uart: bool | None, secon
         os.environ["NUMBA_DISABLE_JIT"] = (
             "1"  # some kB/s are read: kernels as plain Python are fast enough, and loading compiled ones would take longer than the query
         )
-    from hilsim.cli.diagnosis.autopilot import diagnose  # noqa: PLC0415 - imports numba
-    from hilsim.cli.diagnosis.link import examine_link  # noqa: PLC0415
-
+    examiner = next((part_kind(table) for table, own in OWN_PARTS.items() if own.examines_links), None)
+    if examiner is None:
+        raise click.UsageError("--link needs hilsim.parts, which is not installed")
     if sys.stderr.isatty():
         click.echo(f"listening at {link}, at most {2 * seconds:g} s ...", err=True)
-    where, result = examine_link(end, is_uart=is_uart, seconds=seconds)
-    findings = diagnose(where, result)
-    return findings, _as_json(where, result, findings)
-
-
-def _as_json(link: "Link", result: "ProbeResult", findings: "Sequence[Finding]") -> dict[str, Any]:
-    from hilsim.protocols.mavlink.message_names import message_name  # noqa: PLC0415
-
-    return {
-        "link": dataclasses.asdict(link) | {"line": link.line.kind, "baud": link.line.baud},
-        "can_begin": all(finding.verdict != "bad" for finding in findings),
-        "findings": [dataclasses.asdict(finding) for finding in findings],
-        "controller": dataclasses.asdict(result.beat) | {"is_armed": result.beat.is_armed, "has_hil": result.beat.has_hil} if result.beat else None,
-        "parameters": dict(result.parameters),
-        "streams": [
-            {"name": message_name(each.id), "id": each.id, "rate_hz": round(result.rate_hz(each.id), 2), "bytes": each.bytes}
-            for each in result.streams
-        ],
-        "streamed_bytes_per_s": round(result.streamed_bytes_per_s),
-        "texts": [dataclasses.asdict(text) for text in result.texts],
-        "estimator_flags": result.estimator_flags,
-        "received_bytes": result.received_bytes,
-        "skipped_bytes": result.skipped_bytes,
-    }
+    findings, shown = examiner.examine_link(end, is_uart=is_uart, seconds=seconds)
+    return tuple(findings), dict(shown)
 
 
 def _print(findings: "Sequence[Finding]") -> None:

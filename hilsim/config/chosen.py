@@ -54,8 +54,9 @@ def _faults(rig: Rig, only: frozenset[str]) -> Iterator[str]:
     for name in sorted(only - set(known)):
         hint = did_you_mean(name, known)
         yield f'--only must name sensors, replays or parts of the rig ({", ".join(known)}), got "{name}"{hint}'
-    if spec.vehicle is not None:
-        yield "--only must not be given for a rig with a [vehicle]: its flight is one daemon's"
+    for kind, _ in parts_of(spec):
+        if kind.undivided:
+            yield f"--only must not be given for a rig with a [{kind.table}]: {kind.undivided}"
     apart = [each.sensor for each in spec.scene.background if each.sensor and each.sensor not in only]
     if spec.platform.kind == "background" and apart:
         yield f'--only must name {", ".join(apart)} too: platform.kind "background" is where the backgrounds of its sensors were captured'

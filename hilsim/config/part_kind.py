@@ -9,7 +9,9 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from hilsim.config.part_tables import part_kind
 from hilsim.config.rig import Rig, RigSpec
+from hilsim.config.script import ChangeSpec
 from hilsim.registry import OWN_PARTS
+from hilsim.transmit.links.line import SerialSpec
 
 S = TypeVar("S")
 
@@ -43,13 +45,15 @@ class PartKind(Generic[S]):
         destination: Keys that lead to a table's destination address, for ``--to`` and the names of hosts.
         destination_port: Keys that lead to its destination port, for ``--to``.
         moves: Whether it moves the platform or objects and sends nothing; its part starts before the sensors.
+        carries: Whether it carries the sensors where ``platform.kind`` is its table's name; its part then starts before them.
+        undivided: Reason that ``--only`` may not divide a rig with it; empty: it may.
         can_join: Whether it can begin in the middle of a world that other daemons have begun.
         can_reload: Whether a reload may change its tables while packets flow.
         viewer: Tables of it that see the scene, for messages; empty for none.
         writes_messages: Whether it records messages that are no packets (``write_messages``).
         faults: Keys of its faults, and their meanings.
         reading: Frozen dataclass of its metrics, with a ``name`` that is their label; None without metrics.
-        losses: What is lost of what it plans, a ``telemetry.metrics.Losses``; None for nothing.
+        losses: What is lost of what it plans, a ``telemetry.metrics.Losses`` each.
     """
 
     table: ClassVar[str]
@@ -58,13 +62,15 @@ class PartKind(Generic[S]):
     destination: ClassVar[tuple[str, ...]] = ()
     destination_port: ClassVar[tuple[str, ...]] = ()
     moves: ClassVar[bool] = False
+    carries: ClassVar[bool] = False
+    undivided: ClassVar[str] = ""
     can_join: ClassVar[bool] = False
     can_reload: ClassVar[bool] = False
     viewer: ClassVar[str] = ""
     writes_messages: ClassVar[bool] = False
     faults: ClassVar[Mapping[str, str]] = {}
     reading: ClassVar[type[Any] | None] = None
-    losses: ClassVar[Any] = None
+    losses: ClassVar[Sequence[Any]] = ()
 
     def part(self, context: Any) -> Any:
         """Make the ``daemon.parts.Part`` that runs for all tables of a rig; ``context`` is its ``RigContext``. None where ``devices`` are all."""
@@ -104,6 +110,52 @@ class PartKind(Generic[S]):
     def ports(self, spec: S) -> Iterable[BoundPort]:
         """UDP ports that it binds, for ``hilsim doctor``."""
         return ()
+
+    def serial_port(self, spec: S) -> str:
+        """Serial port that a table has for itself; empty for none."""
+        return spec.port if isinstance(spec, SerialSpec) else ""
+
+    def motion(self, rig: Rig, world: Any, until_ns: int | None, changes: Sequence[tuple[ChangeSpec, Any]]) -> Any:
+        """Motion of the sensors that it ``carries``.
+
+        Args:
+            rig: The rig.
+            world: World at the start.
+            until_ns: Rig time up to which it moves now, for rendering without a clock; None: another thread moves it, or it stays at its start.
+            changes: Timed changes that concern it or the world that it moves in, each with the world after it.
+
+        Returns:
+            Without ``until_ns`` poses that a thread writes (``vehicle.live.LivePose``), else poses from rig time 0 on (``world.geometry.tracks.PoseTrack``).
+
+        Raises:
+            ConfigError: it cannot start where it is, or cannot move without a clock.
+        """
+        raise NotImplementedError
+
+    def check_change(self, world: Any, change: ChangeSpec) -> None:
+        """Find out whether a timed change of its own kind, ``change.kind``, can be made in a world.
+
+        Raises:
+            ConfigError: it cannot be made.
+        """
+
+    def compiled_ahead(self, rig: Rig) -> tuple[str, Callable[[], None]] | None:
+        """Module of a kernel that takes long to compile, and a function that compiles what it calls, in a process of its own; None for none."""
+        return None
+
+    def examine_link(self, end: SerialSpec | str, *, is_uart: bool | None, seconds: float) -> tuple[Sequence[Any], Mapping[str, Any]]:
+        """Examine what is at a port (``registry.OwnPart.examines_links``); returns findings (``telemetry.findings.Finding``), and all that was seen for JSON.
+
+        Args:
+            end: Serial port, or ``HOST:PORT`` to listen at.
+            is_uart: Whether a serial port is a true UART; None: as its driver says.
+            seconds: Time to wait for it, and then to listen.
+
+        Raises:
+            ConfigError: the port is no valid one.
+            LinkError: the port cannot be opened, or is lost.
+        """
+        raise NotImplementedError
 
     def kernels(self, rig: Rig) -> Iterable[tuple[str, int]]:
         """Features of a rig that decide which kernels it needs, and the approximate number of kernels of each."""
@@ -182,6 +234,11 @@ def parts_of(spec: RigSpec) -> Iterator[tuple[PartKind[Any], tuple[Any, ...]]]:
 def sees_scene(spec: RigSpec) -> bool:
     """Whether a part of a rig looks at its scene."""
     return any(kind.sees(each) for kind, specs in parts_of(spec) for each in specs)
+
+
+def carrier(spec: RigSpec) -> PartKind[Any] | None:
+    """Kind of the part of a rig that carries its sensors; None without one."""
+    return next((kind for kind, _ in parts_of(spec) if kind.carries), None)
 
 
 def listed_parts(spec: RigSpec) -> dict[str, list[tuple[PartKind[Any], Any]]]:

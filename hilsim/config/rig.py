@@ -12,19 +12,17 @@ from hilsim.config.changes import Changes
 from hilsim.config.classes_table import ClassSpec, class_rules
 from hilsim.config.lidar_settings import sensor_lidar
 from hilsim.config.metrics_table import MetricsServerSpec
-from hilsim.config.parse import collect_faults, parse_table
+from hilsim.config.parse import collect_faults
 from hilsim.config.part_tables import kinds_in, own_kinds, part_kind, with_tables
 from hilsim.config.platform_table import PlatformSpec
-from hilsim.config.profiles import find_profile
 from hilsim.config.render_table import RenderSpec
 from hilsim.config.script import Script
 from hilsim.config.sdf_mounts import mounted
 from hilsim.config.sensor_table import SensorSpec
 from hilsim.config.sinks import SinkSetting, sink_settings
-from hilsim.config.toml_file import read_toml, rig_table
+from hilsim.config.toml_file import rig_table
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, require
-from hilsim.fly.autopilot.specs import VehicleRigSpec
 from hilsim.limits import SENSORS
 from hilsim.registry import OWN_PARTS
 from hilsim.replay.specs import ReplaySpec
@@ -32,7 +30,6 @@ from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.transmit.hosts import is_ipv4
 from hilsim.transmit.links.line import SerialSpec
 from hilsim.transmit.specs import TransmitSpec
-from hilsim.vehicle.specs import VehicleSpec
 from hilsim.world.scene.specs import SceneSpec
 
 CaptureStamps = Literal["ns", "us"]
@@ -116,7 +113,6 @@ class RigSpec:
         weather: Weather of the scene.
         classes: Classes by label, for labelled data sets. If there are any, each label of the scene's objects but 0 must have one; the demo street has its own.
         platform: Carrier of the sensors.
-        vehicle: Vehicle, flown by a flight controller or the position hold.
         sensor: The lidars.
         replay: Captures that are replayed.
         render: Settings of rendering.
@@ -135,7 +131,6 @@ class RigSpec:
     weather: WeatherSpec = field(default_factory=WeatherSpec)
     classes: dict[str, ClassSpec] = field(default_factory=dict)
     platform: PlatformSpec = field(default_factory=PlatformSpec)
-    vehicle: VehicleRigSpec | None = None
     sensor: tuple[SensorSpec, ...] = ()
     replay: tuple[ReplaySpec, ...] = ()
     render: RenderSpec = field(default_factory=RenderSpec)
@@ -154,14 +149,9 @@ class RigSpec:
         require(
             SENSORS.rule(len(names)),
             *self._content_rules(names),
-            (self.platform.kind != "vehicle" or self.vehicle is not None, 'platform.kind "vehicle" needs a [vehicle], got none'),
-            (
-                self.vehicle is None or self.platform.kind == "vehicle" or not self.sensor,
-                f'platform.kind must be "vehicle" where a vehicle carries the sensors, got "{self.platform.kind}"',
-            ),
             (
                 self.platform.kind not in OWN_PARTS or bool(self.part(self.platform.kind)),
-                f'platform.kind "{self.platform.kind}" needs an [{self.platform.kind}], got none',
+                f'platform.kind "{self.platform.kind}" needs {"an" if self.platform.kind[0] in "aeiou" else "a"} [{self.platform.kind}], got none',
             ),
             (not repeated, f"names of sensors and replays must differ, got {', '.join(repeated)} more than once"),
             (0 <= self.seed < 2**63, f"seed must be 0 to 2^63 - 1, got {self.seed}"),
@@ -179,7 +169,6 @@ class RigSpec:
             ),
             *class_rules(self.classes),
             *(rule for table in self.parts for rule in part_kind(table).rules(self)),
-            *self._scan_rules(),
             *self._port_rules(),
             *self._interference_rules(),
         )
@@ -195,10 +184,11 @@ class RigSpec:
 
     def _content_rules(self, names: Sequence[str]) -> Iterator[tuple[bool, str]]:
         """Check that the rig has something that sends; parts that move others do not."""
-        if names or self.vehicle is not None or not all(part_kind(table).moves for table in self.parts):
+        if names or not all(part_kind(table).moves for table in self.parts):
             return
-        tables = [kind.table for kind in (*own_kinds(), *map(part_kind, self.parts)) if not kind.moves]
-        yield False, f"sensor, {', '.join(dict.fromkeys(tables))} or replay must have at least one entry, or vehicle be given"
+        kinds = [kind for kind in dict.fromkeys((*own_kinds(), *map(part_kind, self.parts))) if not kind.moves]
+        tables, carriers = (", ".join(kind.table for kind in kinds if kind.carries is carries) for carries in (False, True))
+        yield False, f"sensor, {tables} or replay must have at least one entry, or {carriers} be given"
 
     def _interference_rules(self) -> Iterator[tuple[bool, str]]:
         """Check that there is another sensor whose pulses can reach one that asks for them."""
@@ -207,20 +197,9 @@ class RigSpec:
 
     def _port_rules(self) -> Iterator[tuple[bool, str]]:
         """Check that serial ports have one device each."""
-        ports = [spec.port for spec in self.serial_devices]
-        ports += [self.vehicle.controller.port] if self.vehicle is not None and self.vehicle.controller.port else []
-        repeated = sorted(port for port, count in Counter(ports).items() if count > 1)
+        ports = [part_kind(table).serial_port(spec) for table, specs in self.parts.items() for spec in specs]
+        repeated = sorted(port for port, count in Counter(ports).items() if port and count > 1)
         yield not repeated, f"port of serial devices and controller must differ, got {', '.join(repeated)} more than once"
-
-    def _scan_rules(self) -> Iterator[tuple[bool, str]]:
-        """Check that the lidars for the controller's obstacle messages exist."""
-        if self.vehicle is None:
-            return
-        names = [sensor.name for sensor in self.sensor]
-        wanted = {"vehicle.obstacle": self.vehicle.obstacle.sensor} if self.vehicle.obstacle else {}
-        wanted |= {f"vehicle.distance[{number}]": spec.sensor for number, spec in enumerate(self.vehicle.distance)}
-        for where, name in wanted.items():
-            yield name in names, f'{where}.sensor must name a sensor of the rig ({", ".join(names) or "none"}), got "{name}"'
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -232,7 +211,6 @@ class Rig:
         spec: Contents, with ``record.stamps`` resolved.
         lidars: Settings of the sensors, in the rig's order.
         settings: What parts' tables need from other files, by the names of the tables, an entry a table (``PartKind.setting``).
-        vehicle: Profile of the vehicle; None without a vehicle.
         sinks: Sinks of ``spec.sink``.
         hosts: Host names of destinations and the addresses that replace them (``config.hosts``).
         sources: Sensors whose loopback source was replaced by an address of this host, and that address.
@@ -244,7 +222,6 @@ class Rig:
     spec: RigSpec
     lidars: tuple[LidarSetting, ...]
     settings: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
-    vehicle: VehicleSpec | None = None
     sinks: tuple[SinkSetting, ...] = ()
     hosts: tuple[tuple[str, str], ...] = ()
     sources: tuple[tuple[str, str], ...] = ()
@@ -323,31 +300,20 @@ def rig_of_table(table: Mapping[str, Any], path: Path, changes: Changes | None =
             faults.extend(map(changed.named, str(error).split("\n")))
         except ValueError as error:
             faults.extend(changed.named(f"{path}: sensor[{number}].{rule}") for rule in str(error).split("; "))
+    wrong = []
     settings = {
-        table: tuple(part_kind(table).setting(each, number, spec, path, faults) for number, each in enumerate(specs))
+        table: tuple(part_kind(table).setting(each, number, spec, path, wrong) for number, each in enumerate(specs))
         for table, specs in spec.parts.items()
     }
+    faults.extend(map(changed.named, wrong))
     faults.extend(f"{path}: {fault}" for fault in _shared_sources(spec, lidars))
     sinks, wrong = sink_settings(spec.sink)
     faults.extend(changed.named(f"{path}: {fault}") for fault in wrong)
-    vehicle: VehicleSpec | None = None
-    try:
-        vehicle = _vehicle(spec, path)
-    except ConfigError as error:
-        faults.append(changed.named(str(error)))
     if faults:
         raise ConfigError("\n".join(faults))
     if spec.record.stamps == "auto":
         spec = replace(spec, record=replace(spec.record, stamps=_capture_stamps(spec, lidars)))
-    return Rig(path=path, spec=spec, lidars=tuple(lidars), settings=settings, vehicle=vehicle, sinks=sinks, table=changed.table)
-
-
-def _vehicle(spec: RigSpec, path: Path) -> VehicleSpec | None:
-    """Profile of the vehicle."""
-    if spec.vehicle is None:
-        return None
-    profile = find_profile("vehicles", spec.vehicle.profile, path.parent)
-    return parse_table(VehicleSpec, read_toml(profile), str(profile))
+    return Rig(path=path, spec=spec, lidars=tuple(lidars), settings=settings, sinks=sinks, table=changed.table)
 
 
 def with_recording(rig: Rig, values: Mapping[str, str | float]) -> Rig:

@@ -1,6 +1,6 @@
 """Parts of a running rig, with one life cycle and a shared context.
 
-A part is one component that a rig requests and that runs while packets flow: the sensors, the replays, the vehicle, the serial devices, the sinks.
+A part is one component that a rig requests and that runs while packets flow: the sensors, the replays, the serial devices, the sinks.
 ``daemon.part_list`` makes the parts of a rig; ``daemon.running_rig`` calls the steps of their life cycle:
 
 ``prepare`` → ``open`` → ``warm`` → ``prime`` → ``start`` → (``change``)* → ``stop``.
@@ -19,10 +19,10 @@ from hilsim.config.rig import Rig
 from hilsim.config.script import ChangeSpec
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.setting import LidarSetting
-from hilsim.fly.autopilot.obstacle_map import ObstacleMap
 from hilsim.protocols.ethernet import Framing
 from hilsim.replay.source import ReplaySource
 from hilsim.sensor.time_input import TimeInput
+from hilsim.streaming.obstacle_map import ObstacleMap
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading
 from hilsim.transmit.specs import FlowSpec
@@ -107,7 +107,7 @@ class RigContext:
         rendered_ns: Rig time up to which packets were rendered when the parts start.
         say: Callback for events that report what was changed for rendering to keep up.
         rows: Names of the transmitter's rows, ``"<sensor>/<flow>"``.
-        obstacle_map: Function that makes the obstacle map for the returns of a lidar on a vehicle; None without a reader.
+        obstacle_map: Function that makes the obstacle map for the returns of a lidar; None without a reader.
         flow_listeners: Callbacks for every new flow.
         overlaid: Replays with the scene in their points, by name.
         viewers: Functions that show the world of all sensors to what else looks at it, from a rig time on, by a name for people.
@@ -202,8 +202,8 @@ class _Shown(NamedTuple):
 
 
 def _scene_key(rig: Rig) -> tuple[object, ...]:
-    moving = tuple(specs for kind, specs in parts_of(rig.spec) if kind.moves)
-    return rig.spec.scene, rig.spec.platform, rig.spec.seed, rig.spec.vehicle, rig.vehicle, moving, asset_signature(rig)
+    moving = tuple((specs, rig.settings.get(kind.table)) for kind, specs in parts_of(rig.spec) if kind.moves or kind.carries)
+    return rig.spec.scene, rig.spec.platform, rig.spec.seed, moving, asset_signature(rig)
 
 
 class Change:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import threading
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -46,7 +46,7 @@ _TOLD = b"."
 _MARKED, _MARK = "hilsim.daemon.running_rig", "features-"
 _NOT_WITHOUT = frozenset({"background", "moved", "obstacles"})
 """Features that change the kernels of other features: a rig without one of them needs some that a rig with it does not."""
-LIDAR_KERNELS, _VEHICLE_KERNELS, _REPLAY_KERNELS = 340, 120, 14
+LIDAR_KERNELS, _REPLAY_KERNELS = 340, 14
 """Approximate numbers of kernels, only for the progress display."""
 
 
@@ -58,9 +58,7 @@ def kernel_needs(rig: Rig) -> tuple[str, ...]:
         {f"platform-{spec.platform.kind}", "disturbance" if spec.platform.disturbance else "steady"} if rig.lidars or spec.serial_devices else set()
     )
     needs |= {"background"} if spec.scene.background else set()
-    needs |= {f"vehicle-{spec.vehicle.controller.kind}"} if spec.vehicle else set()
     needs |= {"moved"} if any(kind.moves for kind, _ in parts_of(spec)) else set()
-    needs |= {"obstacles"} if spec.vehicle and (spec.vehicle.distance or spec.vehicle.obstacle) else set()
     needs |= {"replay"} if spec.replay else set()
     needs |= {"changes"} if rig.lidars and takes_timed_changes(rig) else set()
     needs |= {name for kind, _ in parts_of(spec) for name, _ in kind.kernels(rig)}
@@ -83,13 +81,8 @@ def lidar_kernels(lidar: LidarSetting, *, is_rare: bool) -> str:
 def about(rig: Rig) -> int:
     """Approximate number of kernels that a rig needs."""
     spec = rig.spec
-    counts: list[tuple[object, int]] = [
-        (rig.lidars, LIDAR_KERNELS),
-        (spec.vehicle, _VEHICLE_KERNELS),
-        (spec.replay, _REPLAY_KERNELS),
-    ]
     of_parts = {name: count for kind, _ in parts_of(spec) for name, count in kind.kernels(rig)}
-    return sum(count for is_needed, count in counts if is_needed) + sum(of_parts.values())
+    return LIDAR_KERNELS * bool(rig.lidars) + _REPLAY_KERNELS * bool(spec.replay) + sum(of_parts.values())
 
 
 def is_compiled(rig: Rig) -> bool:
@@ -195,8 +188,9 @@ def _parts(rig: Rig) -> list[str]:
         return parts
     if rig.lidars and not module_is_compiled("hilsim.streaming.render_loop"):
         parts.append("stages")
-    if _is_flown_here(rig) and not module_is_compiled("hilsim.fly.autopilot.loop") and (len(parts) == 1 or len(os.sched_getaffinity(0)) > len(parts)):
-        parts.append("flight")
+    for table, (module, _) in _compiled_ahead(rig):
+        if not module_is_compiled(module) and (len(parts) == 1 or len(os.sched_getaffinity(0)) > len(parts)):
+            parts.append(table)
     return parts
 
 
@@ -213,12 +207,15 @@ def _compile_rig(rig: Rig) -> None:
         (place / f"{_MARK}{hashlib.sha256(text.encode()).hexdigest()[:16]}").write_text(text, encoding="utf-8")
 
 
-def _is_flown_here(rig: Rig) -> bool:
-    return rig.spec.vehicle is not None and rig.spec.vehicle.controller.kind != "ardupilot"
+def _compiled_ahead(rig: Rig) -> Iterator[tuple[str, tuple[str, Callable[[], None]]]]:
+    """Tables of the parts with kernels that take long to compile, and those kernels (``PartKind.compiled_ahead``)."""
+    for kind, _ in parts_of(rig.spec):
+        if (ahead := kind.compiled_ahead(rig)) is not None:
+            yield kind.table, ahead
 
 
 def _compile_stages(rig: Rig) -> None:
-    """Compile the stages of a lidar's packets, the longest first, then a vehicle's steps, while the rig's own child compiles the callers of both."""
+    """Compile the stages of a lidar's packets, the longest first, then what parts compile ahead, while the rig's own child compiles the callers of both."""
     from hilsim.compilation.jit import compile_for  # noqa: PLC0415 - only the child needs these
     from hilsim.emulator.fused import render_info_packet, trace  # noqa: PLC0415
     from hilsim.emulator.reception.detection import respond  # noqa: PLC0415
@@ -227,26 +224,8 @@ def _compile_stages(rig: Rig) -> None:
     compile_for(trace, some.plan, some.world, some.workspace)
     compile_for(respond, some.plan, some.workspace)
     compile_for(render_info_packet, some.plan, some.platform, PAYLOAD_ONLY, 0, 0, some.datagram)
-    if _is_flown_here(rig):
-        _compile_flight(rig)
-
-
-def _compile_flight(rig: Rig) -> None:
-    """Compile a vehicle's steps, its controller's messages, and the search for obstacles."""
-    from hilsim.compilation.jit import compile_for  # noqa: PLC0415 - only the child needs these
-    from hilsim.fly.autopilot.loop import fly_step  # noqa: PLC0415
-    from hilsim.fly.autopilot.loop_setup import build_loop_setup, open_line  # noqa: PLC0415
-    from hilsim.fly.autopilot.receive import receive_frames  # noqa: PLC0415
-    from hilsim.fly.autopilot.specs import VehicleRigSpec  # noqa: PLC0415
-    from hilsim.fly.collision.surroundings import look_around  # noqa: PLC0415
-    from hilsim.world.scene.world import build_world  # noqa: PLC0415
-
-    if rig.vehicle is not None:
-        setup = build_loop_setup(VehicleRigSpec(), rig.vehicle, open_line("hold"), seed=0, rate_hz=250)
-        flight = setup.flight
-        compile_for(fly_step, setup.context, flight, setup.shared, 0)
-        compile_for(receive_frames, setup.context, flight, setup.shared, setup.buffers, 0, 0)
-        compile_for(look_around, build_world([]), setup.context.multirotor, flight.state, 0, flight.around)
+    for _, (_, compile_part) in _compiled_ahead(rig):
+        compile_part()
 
 
 class _SomeLidar(NamedTuple):
@@ -277,7 +256,7 @@ def _some_lidar(rig: Rig) -> _SomeLidar:
     )
 
 
-_TASKS = {"rig": _compile_rig, "stages": _compile_stages, "flight": _compile_flight}
+_TASKS = {"rig": _compile_rig, "stages": _compile_stages}
 
 
 class _Teller(event.Listener):  # type: ignore[misc]
@@ -297,4 +276,7 @@ def main(task: str, parent: int) -> None:
     end_with_parent(parent)
     rig = pickle.loads(sys.stdin.buffer.read())  # noqa: S301 - from the parent process
     event.register("numba:compile", _Teller())
-    _TASKS[task](rig)
+    if task in _TASKS:
+        _TASKS[task](rig)
+    else:
+        dict(_compiled_ahead(rig))[task][1]()

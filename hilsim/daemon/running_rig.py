@@ -8,11 +8,10 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from hilsim.config.part_tables import part_kind
 from hilsim.config.rig import Rig, takes_timed_changes
-from hilsim.daemon.flight.part import VehiclePart
 from hilsim.daemon.health import HealthMonitor
 from hilsim.daemon.part_list import make_parts
 from hilsim.daemon.parts import Needs, Part, RigClock, RigContext, Say
@@ -36,9 +35,6 @@ from hilsim.transmit.kernel_drops import read_kernel_drops
 from hilsim.transmit.statistics import Counter
 from hilsim.transmit.transmitter import Transmitter
 from hilsim.vehicle.live import LivePose
-
-if TYPE_CHECKING:
-    from hilsim.daemon.flight.vehicle import FlyingVehicle
 
 P = TypeVar("P", bound=Part)
 
@@ -114,7 +110,7 @@ class RunningRig:
         """Load or compile every kernel that ``open`` and ``start`` need, without opening a port or a file, for a process that compiles ahead."""
         self.build()
         with self._make_transmitter(headroom_flows=0):
-            for part in reversed(self._parts):  # sensors have the obstacle maps that the vehicle reads
+            for part in reversed(self._parts):  # sensors have the obstacle maps that other parts read
                 part.rehearse()
 
     @property
@@ -320,11 +316,6 @@ class RunningRig:
     def live_packets(self) -> LivePackets | None:
         """Stream of the sent packets for clients; None while nothing is sent, or if the rig has no control socket or port."""
         return self.part(Sinks).live if self._context.has_begun else None
-
-    @property
-    def vehicle(self) -> "FlyingVehicle | None":
-        """Flying vehicle, if the rig has one."""
-        return self.part(VehiclePart).vehicle
 
     @property
     def streams(self) -> dict[str, Streaming]:

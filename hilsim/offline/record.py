@@ -100,7 +100,7 @@ def record(
         CaptureError: a file cannot be written, or a capture that the rig replays cannot be read.
         ConfigError: ground truth is requested for a rig without an emulated sensor, or a change of the script cannot be made.
     """
-    offline = build_offline(rig, utc_epoch_ns=utc_epoch_ns, flight_ns=duration_ns, script=script)
+    offline = build_offline(rig, utc_epoch_ns=utc_epoch_ns, until_ns=duration_ns, script=script)
     sources, scenery = offline.sources(threads), offline.scenery
     packets = written = done_ns = 0
     truth_file = None

@@ -10,10 +10,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.assembly.build import Scenery, build_lidar, build_scenery, flown_scenery
-from hilsim.assembly.changed import changing_lidars, check_script, inserted_worlds, seen_worlds, vehicle_changes
+from hilsim.assembly.build import Scenery, build_lidar, build_scenery, carried_scenery
+from hilsim.assembly.changed import carrier_changes, changing_lidars, check_script, inserted_worlds, seen_worlds
 from hilsim.assembly.recorded_units import build_inserter, has_overlay
-from hilsim.config.part_kind import parts_of, sees_scene
+from hilsim.config.part_kind import carrier, parts_of, sees_scene
 from hilsim.config.rig import Rig
 from hilsim.config.script import ChangeSpec, ReplayChange, Script
 from hilsim.daemon.precompile import compile_beside
@@ -186,28 +186,28 @@ def _actions(spec: ReplaySpec, script: Script | None) -> Iterator[TimedAction]:
             yield TimedAction(at_ns, Action.RESUME)
 
 
-def build_offline(rig: Rig, *, utc_epoch_ns: int, flight_ns: int, script: Script | None = None) -> OfflineRig:
+def build_offline(rig: Rig, *, utc_epoch_ns: int, until_ns: int, script: Script | None = None) -> OfflineRig:
     """Build a rig's scene and emulated sensors.
 
     Args:
         rig: The rig.
         utc_epoch_ns: UTC of rig time 0.
-        flight_ns: Rig time up to which a vehicle that carries the sensors is flown.
+        until_ns: Rig time up to which a part moves the platform of the sensors.
         script: Timed changes of the rig, or None.
 
     Raises:
         AssetError: the rig's files cannot be used.
-        ConfigError: a flight needs a controller, a background does not belong to its sensor, or a change cannot be made.
+        ConfigError: a part cannot move the platform without a clock, a background does not belong to its sensor, or a change cannot be made.
     """
     compile_beside(rig)
     for kind, specs in parts_of(rig.spec):
         for fault in filter(None, map(kind.real_time, specs)):
             raise ConfigError(f"{rig.path}: {fault}")
     is_seen = bool(rig.spec.sensor) or sees_scene(rig.spec) or has_overlay(rig)
-    flies = rig.spec.vehicle is not None and bool(rig.spec.sensor)
-    scenery = build_scenery(rig, flight_ns=flight_ns if flies and script is None else None) if is_seen else None
-    if flies and script is not None and scenery is not None:
-        scenery = flown_scenery(rig, scenery, flight_ns, vehicle_changes(rig, scenery, script))
+    is_carried = carrier(rig.spec) is not None and bool(rig.spec.sensor)
+    scenery = build_scenery(rig, until_ns=until_ns if is_carried and script is None else None) if is_seen else None
+    if is_carried and script is not None and scenery is not None:
+        scenery = carried_scenery(rig, scenery, until_ns, carrier_changes(rig, scenery, script))
     lidars: Sequence[LidarEmulator] = (
         [build_lidar(rig, number, scenery, utc_epoch_ns=utc_epoch_ns, frames=True) for number in range(len(rig.lidars))] if scenery else []
     )

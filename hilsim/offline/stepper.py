@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from hilsim.assembly.build import Scenery, build_lidar, build_scenery
 from hilsim.assembly.changed import RigState, follow
-from hilsim.config.part_kind import parts_of
+from hilsim.config.part_kind import carrier, parts_of
 from hilsim.config.rig import Rig
 from hilsim.daemon.precompile import compile_beside
 from hilsim.emulator.batch import DatagramBatch
@@ -203,8 +203,8 @@ class Stepper:
             CaptureError: the recording cannot be created.
             ConfigError: the rig has a vehicle or replays poses, or it has captured backgrounds and a platform from outside.
         """
-        if rig.spec.vehicle is not None:
-            raise ConfigError(f"{rig.path}: a rig that is stepped must have no [vehicle]: the program that steps it moves the platform")
+        if (carrying := carrier(rig.spec)) is not None:
+            raise ConfigError(f"{rig.path}: a rig that is stepped must have no [{carrying.table}]: the program that steps it moves the platform")
         recorders = [found for kind, specs in parts_of(rig.spec) for each in specs if (found := kind.step(rig, each)) is not None]
         compile_beside(rig)
         self.rig, self.now_ns = rig, -1

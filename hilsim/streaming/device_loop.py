@@ -21,7 +21,7 @@ from hilsim.emulator.reception.detection import respond
 from hilsim.emulator.schedule import data_deadline_ns, write_sequences_of
 from hilsim.emulator.workspace import Returns, Workspace, allocate_workspace
 from hilsim.errors import DeviceError
-from hilsim.fly.autopilot.obstacle_map import ObstacleMap, note_packet
+from hilsim.streaming.obstacle_map import ObstacleMap, note_packet
 from hilsim.streaming.render_loop import await_former, await_packets, begin_loop, end_loop, note_rendered
 from hilsim.streaming.render_state import RenderCounter, RenderStream
 from hilsim.transmit.libc import monotonic_ns

@@ -18,9 +18,9 @@ from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.position import position_deadline_ns
 from hilsim.emulator.schedule import data_deadline_ns, first_packet_due, first_packet_from
 from hilsim.emulator.workspace import Workspace
-from hilsim.fly.autopilot.obstacle_map import ObstacleMap, note_packet
 from hilsim.sensor.clock import device_from_rig, rig_from_device
 from hilsim.sensor.position_stream import next_position, seek_positions
+from hilsim.streaming.obstacle_map import ObstacleMap, note_packet
 from hilsim.streaming.punctuality import LONGEST_RUN_NS, earliest_due_ns, lead_in_force_ns, next_estimate_ns, render_from_ns
 from hilsim.streaming.render_state import LoopPlace, RenderCounter, RenderState, RenderStream, RenderWord
 from hilsim.transmit.brake import doze_until

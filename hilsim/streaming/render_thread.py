@@ -14,10 +14,10 @@ from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import data_deadline_ns
 from hilsim.emulator.workspace import Workspace, allocate_workspace
 from hilsim.errors import DeviceError, TransmitError
-from hilsim.fly.autopilot.obstacle_map import ObstacleMap, no_obstacle_map
 from hilsim.protocols.ethernet import HEADER_SIZE
 from hilsim.sensor.position_stream import NEVER_NS
 from hilsim.streaming.device_loop import render_ahead_on
+from hilsim.streaming.obstacle_map import ObstacleMap, no_obstacle_map
 from hilsim.streaming.punctuality import OUTLIER_RATIO
 from hilsim.streaming.render_loop import render_ahead
 from hilsim.streaming.render_state import LoopPlace, RenderCounter, RenderState, RenderStream, RenderWord, allocate_state, state_after
@@ -51,7 +51,7 @@ class RenderThread:
         lead_ns: Initial time between rendering a packet and its deadline; ``set_lead_ns`` changes it.
         settings: Scheduling of the thread.
         late_limit_ns: Largest lateness with which the sending loop still sends a datagram.
-        obstacle_map: Map in which the lidar's returns are entered for a vehicle's flight controller; None: no map.
+        obstacle_map: Map in which the lidar's returns are entered; None: no map.
         renderer: Device that casts the lidar's rays; None: the thread's own kernels cast them.
         fault: Error of the device that ended the thread; ``recover`` starts another one.
         can_change: Whether the lidar can be changed during rendering.

@@ -39,12 +39,7 @@ FAULTS = {
     "recording_incomplete": "Sent packets are missing from the recording",
     "follower_slow": "A program that follows the sent packets, such as a view, reads too slowly; the packets themselves left",
     "clock_stepped": "The host's UTC differs from the UTC in packets",
-    "sensor_frames_skipped": "Sensor frames for the flight controller were not made, because the machine stalled",
-    "frames_unforwarded": "Frames of the flight controller did not reach the ground stations, because the daemon was too slow",
-    "controller_silent": "The motor commands of the flight controller stopped for 0.2 s or longer, and the vehicle and its sensors with them",
-    "flight_ended": "The thread that flies the vehicle has ended",
     "serial_device_ended": "The thread of a serial device has ended",
-    "observer_ended": "The thread that sends obstacle data to the controller has ended",
     "health_unwatched": "The counters have not been read for some seconds",
 }
 """Keys of the core and their meanings; with those of parts (``all_faults``) listed in ``docs/reference/metrics.md``, and each has an alert in ``systemd/prometheus/hilsim.rules.yml``."""

@@ -16,17 +16,12 @@ from typing import Any
 from hilsim.config.part_tables import found_kinds, part_kind
 from hilsim.telemetry.faults import DAEMON, Fault, Level
 from hilsim.telemetry.history import Count
-from hilsim.telemetry.metrics import Losses
+from hilsim.telemetry.metrics import MIN_LOST, Losses
 from hilsim.telemetry.readings import Reading
 
 WINDOW_S = 10
 UNHEALTHY_SHARE = 0.01
 BEHIND_SHARE = 0.001
-MIN_LOST = 5
-"""Number of packets below which a share is not meaningful: the first half second of a VLP-16 contains 380, ten seconds of a slow replay may contain ten."""
-
-VEHICLE = "vehicle"
-"""Subject of faults of the link to a flight controller."""
 
 STEPPED_S = 0.001
 """adjtimex(2) slews UTC and the monotonic clock together, so their difference changes only by steps; it is read to some microseconds."""
@@ -41,9 +36,6 @@ JUDGED = frozenset(
         "recording_incomplete",
         "follower_slow",
         "clock_stepped",
-        "sensor_frames_skipped",
-        "frames_unforwarded",
-        "controller_silent",
     }
 )
 """Keys of the core's faults that are detected here (``is_judged``); others come with the reading."""
@@ -51,7 +43,7 @@ JUDGED = frozenset(
 
 def is_judged(key: str) -> bool:
     """Whether faults of a key are detected here, from counters."""
-    return key in JUDGED or any(kind.losses is not None and kind.losses.fault == key for kind in found_kinds())
+    return key in JUDGED or any(losses.fault == key for kind in found_kinds() for losses in kind.losses)
 
 
 _HINTS = {
@@ -81,12 +73,7 @@ def own_counters(reading: Reading) -> dict[Count, int]:
     for replay in reading.replays:
         counted[Count(replay.replay, "read late")] = replay.late_packets
     for losses, each in _losing_parts(reading):
-        counted |= {_count(each.name, field): getattr(each, field) for field in (losses.made, *losses.lost)}
-    if reading.vehicle is not None and reading.vehicle.state:
-        counted[Count(VEHICLE, "sensor frames")] = reading.vehicle.sensor_frames
-        counted[Count(VEHICLE, "skipped frames")] = reading.vehicle.skipped_frames
-        counted[Count(VEHICLE, "unforwarded frames")] = reading.vehicle.unforwarded_frames
-        counted[Count(VEHICLE, "silences")] = reading.vehicle.silences
+        counted |= {_count(each.name, field): getattr(each, field) for field in (losses.made, *losses.lost) if field}
     if reading.recording is not None:
         counted[Count(DAEMON, "unrecorded")] = reading.recording.unrecorded_packets
     if reading.packet_streams is not None:
@@ -122,7 +109,6 @@ def judge(grown: Mapping[Count, int], reading: Reading) -> tuple[Fault, ...]:
     for subject, growth in by_subject.items():
         found.extend(_of_stream(subject, growth))
         found.extend(_of_interface(subject, growth))
-        found.extend(_of_flight_link(subject, growth))
     for losses, each in _losing_parts(reading):
         found.extend(_of_part(losses, each.name, grown))
     found.extend(_of_udp(by_subject))
@@ -169,8 +155,8 @@ def _of_stream(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:
 def _losing_parts(reading: Reading) -> Iterator[tuple[Losses, Any]]:
     """Readings of parts that can lose something, with what that is."""
     for table, readings in reading.parts.items():
-        losses: Losses | None = part_kind(table).losses
-        yield from ((losses, each) for each in readings if losses is not None)
+        for losses in part_kind(table).losses:
+            yield from ((losses, each) for each in readings if not losses.while_true or getattr(each, losses.while_true))
 
 
 def _count(subject: str, field: str) -> Count:
@@ -183,21 +169,10 @@ def _of_part(losses: Losses, subject: str, grown: Mapping[Count, int]) -> Iterat
     total = sum(lost.values())
     made = grown.get(_count(subject, losses.made), 0)
     due = made + total
-    if total and (made or not losses.while_made):
+    if total > losses.above and (made or not losses.while_made):
         text = f"{total} of {due} {losses.made.replace('_', ' ')} missing: {', '.join(f'{count} {why}' for why, count in lost.items())}"
-        yield _fault(losses.fault, subject, text, _level(total, due))
-
-
-def _of_flight_link(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:
-    """Faults of the link to a flight controller; a single late step of the vehicle skips a frame, too."""
-    skipped, unforwarded, silences = growth["skipped frames"], growth["unforwarded frames"], growth["silences"]
-    if skipped > MIN_LOST:
-        text = f"{skipped} of {growth['sensor frames'] + skipped} sensor frames skipped, because the machine stalled"
-        yield _fault("sensor_frames_skipped", subject, text, Level.DEGRADED)
-    if unforwarded:
-        yield _fault("frames_unforwarded", subject, f"{unforwarded} frames of the flight controller not forwarded to ground stations", Level.DEGRADED)
-    if silences:
-        yield _fault("controller_silent", subject, f"motor commands stopped for 0.2 s or longer, {silences} times", Level.DEGRADED)
+        text = losses.text.format(lost=total, due=due) or text
+        yield _fault(losses.fault, subject, text, Level.DEGRADED if losses.is_minor else _level(total, due))
 
 
 def _of_interface(subject: str, growth: Mapping[str, int]) -> Iterator[Fault]:

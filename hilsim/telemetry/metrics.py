@@ -125,6 +125,10 @@ class Label(NamedTuple):
     name: str
 
 
+MIN_LOST = 5
+"""Number of packets below which a share is not meaningful: the first half second of a VLP-16 contains 380, ten seconds of a slow replay may contain ten."""
+
+
 class Losses(NamedTuple):
     """What is lost of what a part plans, as counters of its reading.
 
@@ -133,12 +137,20 @@ class Losses(NamedTuple):
         made: Field that counts what was made.
         lost: Fields that count what was lost, and why.
         while_made: Whether losses count only where something was made.
+        while_true: Field that is true while losses count; empty: they always do.
+        above: Number of losses that is no fault yet.
+        text: Sentence with ``{lost}`` and ``{due}``; empty: one that counts them by their reasons.
+        is_minor: Whether many losses are no worse than a few.
     """
 
     fault: str
     made: str
     lost: Mapping[str, str]
     while_made: bool = False
+    while_true: str = ""
+    above: int = 0
+    text: str = ""
+    is_minor: bool = False
 
 
 def counter(name: str, text: str, *, labels: LabelValues = (), samples: Samples = plain) -> Metric:

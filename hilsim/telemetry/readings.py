@@ -43,7 +43,6 @@ from hilsim.telemetry.samples import (
     is_healthy,
     udp_refused,
 )
-from hilsim.telemetry.vehicle_readings import SerialDeviceReading, VehicleReading
 from hilsim.transmit.kernel_drops import KernelDrops
 from hilsim.transmit.statistics import Counter
 from hilsim.version import __version__
@@ -290,6 +289,22 @@ class ReplayReading:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SerialDeviceReading:
+    """An emulated device on a serial port.
+
+    Attributes:
+        device: Kind of the device, numbered where there are several.
+    """
+
+    device: Annotated[str, Label("device")]
+    is_open: Annotated[bool, state("hilsim_serial_device_open", "1 while the device's serial port is open")]
+    sent_frames: Annotated[int, counter("hilsim_serial_device_sent_frames_total", "Frames of the device written to its port")]
+    dropped_frames: Annotated[
+        int, counter("hilsim_serial_device_dropped_frames_total", "Frames of the device dropped, because its line or the daemon was too slow")
+    ]
+
+
+@dataclass(frozen=True, kw_only=True)
 class BuildReading:
     """Versions of hilsim and its runtime."""
 
@@ -309,7 +324,6 @@ class Reading:
         flows: All flows of the rig.
         sensors: All sensors of the rig.
         replays: All captures that the rig replays.
-        vehicle: Reading of the vehicle; None without one.
         serial_devices: Devices on serial ports.
         parts: Readings of parts by the names of their tables, each of its kind's class.
         scheduling: Mode obtained, by thread: ``{"transmit": "fifo"}``.
@@ -326,7 +340,6 @@ class Reading:
     flows: tuple[FlowReading, ...] = ()
     sensors: tuple[SensorReading, ...] = ()
     replays: tuple[ReplayReading, ...] = ()
-    vehicle: VehicleReading | None = None
     serial_devices: tuple[SerialDeviceReading, ...] = ()
     parts: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
     scheduling: Annotated[

@@ -1,21 +1,14 @@
 """Conversion of a field of a reading to samples of its metric, where it is more than one number."""
 
-import math
 from collections.abc import Iterator, Mapping
 from enum import Enum
 from operator import attrgetter
 
-from hilsim.fly.autopilot.passing_state import Truth
-from hilsim.fly.autopilot.session import SessionState
 from hilsim.telemetry.faults import Fault, Level, worst_level
-from hilsim.telemetry.metrics import LabelValues, Sample, Samples
+from hilsim.telemetry.metrics import Sample, Samples
 from hilsim.transmit.kernel_drops import KernelDrops
 from hilsim.transmit.scheduling import SchedulingMode
 
-ENU: LabelValues = ("east", "north", "up")
-FLU: LabelValues = ("forward", "left", "up")
-_ANGLES: LabelValues = ("roll", "pitch", "yaw")
-_SESSION_STATES = tuple(state.name.lower() for state in SessionState)
 SCHEDULING_MODES = tuple(mode.value for mode in SchedulingMode)
 """Scheduling modes, best first: SCHED_FIFO; SCHED_OTHER with a short EEVDF slice; SCHED_OTHER with defaults."""
 
@@ -32,12 +25,6 @@ def by_reason(counts: Mapping[Enum, int]) -> Iterator[Sample]:
         yield (str(reason.value),), count
 
 
-def by_state(current: str) -> Iterator[Sample]:
-    """1 for the state of the session, 0 for the others; no sample without a session."""
-    for name in _SESSION_STATES if current else ():
-        yield (name,), float(name == current)
-
-
 def by_backend(current: str) -> Iterator[Sample]:
     """1 for the backend that casts rays, 0 for the other."""
     for backend in ("cpu", "cuda"):
@@ -49,35 +36,6 @@ def by_mode(scheduling: Mapping[str, str]) -> Iterator[Sample]:
     for thread, obtained in scheduling.items():
         for mode in dict.fromkeys((*SCHEDULING_MODES, obtained)):
             yield (thread, mode), float(mode == obtained)
-
-
-def where_finite(value: float) -> Iterator[Sample]:
-    """Sample of a finite value; none if it is unknown."""
-    if math.isfinite(value):
-        yield (), value
-
-
-def tilt(truth: Truth | None) -> Iterator[Sample]:
-    """Sample of a vehicle's tilt."""
-    if truth is not None:
-        yield (), math.radians(truth.tilt_deg)
-
-
-def vector(name: str, parts: LabelValues, scale: float = 1.0) -> Samples:
-    """One sample per component of the vector in an attribute; none where it or its holder is None."""
-    read = attrgetter(name)
-
-    def samples(holder: object | None) -> Iterator[Sample]:
-        values = None if holder is None else read(holder)
-        for part, value in zip(parts, values or (), strict=bool(values)):
-            yield (part,), scale * value
-
-    return samples
-
-
-def angles(name: str) -> Samples:
-    """Samples of roll, pitch and yaw in an attribute in degrees, as radians."""
-    return vector(name, _ANGLES, math.pi / 180.0)
 
 
 def udp_refused(drops: KernelDrops | None) -> Iterator[Sample]:

@@ -1,1 +1,1 @@
-"""Platforms that carry sensors: tracks with a disturbance, and a multirotor with its own sensors."""
+"""Platforms that carry sensors: tracks with a disturbance, live poses, and the wind around them."""

@@ -4,14 +4,14 @@ import numpy as np
 
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
-from hilsim.vehicle.contact import no_planes, plane_through
-from hilsim.vehicle.gps import build_gps, gps_fix
-from hilsim.vehicle.imu import accelerometer, build_imu, gyroscope
-from hilsim.vehicle.magnetism import magnetic_field
-from hilsim.vehicle.magnetometer import build_magnetometer, magnetometer
-from hilsim.vehicle.multirotor import advance, build_multirotor, orientation_of, position_of, state_at, velocity_of
-from hilsim.vehicle.pressure import barometer, build_pressure_sensors, differential_pressure
-from hilsim.vehicle.specs import VehicleSpec
+from hilsim.parts.vehicle.physics.contact import no_planes, plane_through
+from hilsim.parts.vehicle.physics.gps import build_gps, gps_fix
+from hilsim.parts.vehicle.physics.imu import accelerometer, build_imu, gyroscope
+from hilsim.parts.vehicle.physics.magnetism import magnetic_field
+from hilsim.parts.vehicle.physics.magnetometer import build_magnetometer, magnetometer
+from hilsim.parts.vehicle.physics.multirotor import advance, build_multirotor, orientation_of, position_of, state_at, velocity_of
+from hilsim.parts.vehicle.physics.pressure import barometer, build_pressure_sensors, differential_pressure
+from hilsim.parts.vehicle.physics.specs import VehicleSpec
 from hilsim.vehicle.wind import WindSpec, build_wind, wind_at, wind_from
 from hilsim.world.geometry.geodesy import HomeSpec, build_home, geodetic_at
 from hilsim.world.geometry.rotations import conjugate, rotate

@@ -35,6 +35,7 @@ from hilsim.parts.external.sources.osi import osi_snapshot
 from hilsim.parts.external.sources.osi_traces import read_trace
 from hilsim.parts.gazebo.lidar import fan_of
 from hilsim.parts.rangefinders.sf45 import Sf45, Sf45Spec
+from hilsim.parts.vehicle.physics.specs import VehicleSpec
 from hilsim.protocols.ardupilot_json import decode_servos, motor_commands
 from hilsim.protocols.gazebo_discovery import decode_discovery
 from hilsim.protocols.mavlink.frames import FrameState, allocate_stream, append, make_room, next_frame
@@ -51,7 +52,6 @@ from hilsim.replay.specs import ReplaySpec
 from hilsim.show.outputs.packets import read_packets
 from hilsim.telemetry.server import serve_metrics
 from hilsim.vehicle.live import build_live_pose, live_state
-from hilsim.vehicle.specs import VehicleSpec
 from hilsim.world.assets.extent import check_extent
 from hilsim.world.assets.heightmaps import heightmap_mesh
 from hilsim.world.assets.meshes import load_mesh

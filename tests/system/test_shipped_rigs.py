@@ -15,7 +15,7 @@ _LEVEL_M, _HEIGHT_M = 0.5, 0.3
 
 def on_other_ports(text, path, tmp_path, data_port, position_port, station_port):
     """A rig on ports of this test; whatever is not found in it is a failure."""
-    [port] = {load_rig(path).spec.vehicle.controller.port}
+    [port] = {load_rig(path).spec.part("vehicle")[0].controller.port}
     for old, new in (
         (f'"{port}"', f'"{tmp_path / "board"}"'),
         ("127.0.0.1:14550", f"127.0.0.1:{station_port}"),

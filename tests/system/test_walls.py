@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from hilsim.vehicle.contact import MAX_PUSH_MPS2
+from hilsim.parts.vehicle.physics.contact import MAX_PUSH_MPS2
 from tests.compiled import compiled_only
 from tests.wall_flights import DOWN_M, OBSTACLES, fly_into
 

@@ -1,1 +1,1 @@
-"""Diagnosis of problems of a bench, with advice: this machine, and the link to a flight controller."""
+"""Diagnosis of problems of a bench, with advice."""

@@ -8,9 +8,9 @@ from ipaddress import IPv4Address
 from typing import NamedTuple
 
 from hilsim.assembly.build import sensor_flows
-from hilsim.cli.diagnosis.findings import Finding, bad, fair, good
 from hilsim.config.part_kind import parts_of
 from hilsim.config.rig import Rig
+from hilsim.telemetry.findings import Finding, bad, fair, good
 
 _UNPRIVILEGED_PORT = 1024
 

@@ -12,13 +12,13 @@ import numpy as np
 
 from hilsim.assembly.build import build_scenery
 from hilsim.cli.diagnosis.addresses import examine_addresses
-from hilsim.cli.diagnosis.findings import Finding, Verdict, bad, fair, good
 from hilsim.compilation.cache import built_directory, cache_directory, refusals, stored_bytes
 from hilsim.compilation.internals import TRIED_SERIES, unknown_internals
 from hilsim.config.rig import Rig
 from hilsim.daemon.precompile import is_compiled
 from hilsim.daemon.streaming.capacity import Capacity, carried, carried_sentence, measure_capacity, with_one_ray
 from hilsim.daemon.streaming.pacing import SensorLoad
+from hilsim.telemetry.findings import Finding, Verdict, bad, fair, good
 from hilsim.version import __version__, foreign_distribution
 
 _CAP_NET_RAW = 13

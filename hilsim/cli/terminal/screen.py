@@ -14,14 +14,12 @@ from hilsim.config.part_tables import part_kind
 from hilsim.telemetry.faults import Level
 from hilsim.telemetry.metrics import TIMING_BOUNDS_S, HistogramReading
 from hilsim.telemetry.readings import FlowReading, Reading, ReplayReading
-from hilsim.telemetry.vehicle_readings import VehicleReading
 from hilsim.transmit.specs import FrameSocketSpec, SocketSpec
 
 if TYPE_CHECKING:
     from hilsim.assembly.build import SensorFlows
     from hilsim.daemon.running_rig import RunningRig
     from hilsim.emulator.setting import LidarSetting
-    from hilsim.fly.autopilot.specs import VehicleRigSpec
 
 _MAX_BARS = 2
 _BAR_WIDTH = 12
@@ -79,7 +77,6 @@ class Screen:
         parts = [
             _health(reading),
             *(_progress(replay) for replay in reading.replays[:_MAX_BARS]),
-            _vehicle_state(reading.vehicle) if reading.vehicle else "",
             *states,
         ]
         if points or not any(states):
@@ -116,8 +113,6 @@ def _summaries(running: "RunningRig") -> Iterator[tuple[str, str]]:
     rig = running.rig
     for sensor, setting in zip(rig.spec.sensor, rig.lidars, strict=True):
         yield sensor.name, _summary(setting, sensor_flows(sensor, setting))
-    if rig.spec.vehicle is not None:
-        yield "vehicle", _vehicle_summary(rig.spec.vehicle)
     yield from running.lines
     for name, recorded, flow in running.replays.routes:
         yield name, f"{flow.name.rpartition('/')[2]:9} {recorded.source}:{recorded.source_port} {_arrow(flow.socket)}"
@@ -135,50 +130,6 @@ def _progress(replay: ReplayReading) -> str:
     loop = f" pass {replay.passes + 1}" if replay.passes else ""
     name = replay.replay if len(replay.replay) <= _NAME_WIDTH else f"{replay.replay[: _NAME_WIDTH - 1]}~"
     return f"{name} [{'#' * done}{'.' * (_BAR_WIDTH - done)}] {state}{loop}"
-
-
-def _vehicle_summary(spec: "VehicleRigSpec") -> str:
-    """Profile, controller and ground stations of the vehicle."""
-    controller = spec.controller
-    host, port = controller.endpoint
-    steered = {
-        "hold": "flies by itself",
-        "serial": f"flight controller on {controller.port}",
-        "tcp": f"flight controller connects to {host}:{port} (TCP)",
-        "udp": f"flight controller at {host}:{port} (UDP)",
-        "ardupilot": f"ArduPilot's simulation sends to {host}:{port} (UDP)",
-    }
-    stations = [f"ground station {'at' if station.kind == 'udp' else 'connects to'} {station.address}" for station in spec.ground_station]
-    return ", ".join([f"{spec.profile} {steered[controller.kind]}", *stations])
-
-
-def _vehicle_state(vehicle: VehicleReading) -> str:
-    """State of the session with the controller, and height of the vehicle."""
-    words = {
-        "": "vehicle",
-        "unplugged": "no link",
-        "calling": "link open, no heartbeat yet",
-        "refused": "refused: no HIL flag",
-        "flying": "controller",
-        "silent": "controller silent, vehicle held",
-    }
-    if vehicle.is_crashed:
-        return click.style("vehicle crashed", fg="red")
-    text = f"{words[vehicle.state]}{' armed' if vehicle.is_armed else ''}"
-    if vehicle.state not in ("", "flying"):
-        return click.style(text, fg="yellow")
-    text = f"{text} {vehicle.height_m:.1f} m"
-    if vehicle.is_touching:
-        text += click.style(" touching", fg="yellow")
-    return text if vehicle.state == "" else f"{text}, {_autopilot_state(vehicle)}"
-
-
-def _autopilot_state(vehicle: VehicleReading) -> str:
-    """Readiness to arm, flags of the estimator, and last warning of the controller."""
-    flags = "" if vehicle.estimator_flags is None else f" (flags 0x{vehicle.estimator_flags:03x})"
-    warned = f", last warning: {vehicle.warning}" if vehicle.warning else ""
-    ready = click.style("ready to arm", fg="green") if vehicle.is_ready else f"not ready to arm: {vehicle.obstacle}"
-    return f"{'' if vehicle.is_armed else ready}{flags}{warned}".strip(" ,")
 
 
 def command() -> str:

@@ -24,6 +24,7 @@ from hilsim.daemon.control.grammar import LONGEST_POSITION_S, POSITION_RULE
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.errors import ConfigError, HilsimError
 from hilsim.limits import EVENT_LONGEST_S, EVENT_SHORTEST_S, Limit
+from hilsim.registry import OWN_PARTS
 from hilsim.telemetry.answers import health_answer, histogram_answer, in_json, packet_streams_answer
 from hilsim.telemetry.metrics import LATENCY_BOUNDS_S, TIMING_BOUNDS_S
 from hilsim.vehicle.live import newest_state
@@ -261,7 +262,7 @@ def state_answer(running: RunningRig) -> dict[str, Any]:
         },
         "replays": [asdict(replay) for replay in reading.replays],
         "objects": running.changer.object_names(),
-        "vehicle": None if reading.vehicle is None else asdict(reading.vehicle),
+        **dict.fromkeys(table for table, own in OWN_PARTS.items() if own.is_in_state),
         **_platform(running),
         **{key: value for table, found in reading.parts.items() for key, value in part_kind(table).answer(found).items()},
         **({} if reading.packet_streams is None else {"packet_streams": packet_streams_answer(reading.packet_streams)}),

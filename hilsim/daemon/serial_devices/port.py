@@ -18,7 +18,7 @@ import structlog
 
 from hilsim.daemon.serial_devices.device import ConfiguredDevice, SerialDevice
 from hilsim.errors import LinkError
-from hilsim.telemetry.vehicle_readings import SerialDeviceReading
+from hilsim.telemetry.readings import SerialDeviceReading
 from hilsim.transmit.links.serial_port import OpenPort, open_serial
 from hilsim.transmit.links.timed_bytes import TimedBytes
 from hilsim.transmit.scheduling import ThreadSettings, enter

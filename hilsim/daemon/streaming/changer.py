@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from hilsim.assembly.changed import RigState, is_changed, lidar_after, unseen
+from hilsim.assembly.changed import RigState, check_unseen, is_changed, lidar_after
 from hilsim.config.script import ChangeSpec, ClockChange
 from hilsim.daemon.parts import Actor, RigContext
 from hilsim.daemon.streaming.stream import Streaming
@@ -189,7 +189,7 @@ class Changer:
 
     def _prepared(self, change: ChangeSpec) -> PreparedChange:
         if not self.streams and not self.context.is_seen:
-            raise ConfigError(unseen())
+            check_unseen(self.context.rig, change)
         devices = [name for name, streaming in self.streams.items() if streaming.render_thread.renderer is not None]
         if devices:
             raise ConfigError(f'render.backend must be "cpu" for timed changes, got a GPU that renders {", ".join(devices)}')

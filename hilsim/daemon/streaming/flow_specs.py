@@ -3,6 +3,7 @@
 import math
 from typing import NamedTuple
 
+from hilsim.config.part_kind import carrier
 from hilsim.config.rig import AUTO_LEAD_MS, Rig, is_moved_live
 from hilsim.config.sensor_table import SensorSpec
 from hilsim.emulator.batch import Flow
@@ -34,7 +35,7 @@ AUTO_LEAD = LeadBounds(40_000_000, 60_000_000, 0.0)
 """Bounds if the rig leaves the lead to hilsim: stalls of a virtual machine's host are shorter."""
 
 AUTO_LEAD_FLYING = LeadBounds(2_500_000, 12_000_000, 0.01)
-"""Bounds if a vehicle flies, or a part moves the rig live: poses are known only up to now, so a longer lead gives older poses, which is worse than an
+"""Bounds if a part moves the rig live: poses are known only up to now, so a longer lead gives older poses, which is worse than an
 occasional late packet."""
 
 _SLOTS = (64, 4096)
@@ -77,7 +78,7 @@ def lead_bounds(rig: Rig) -> LeadBounds:
     if rig.spec.lead_ms != AUTO_LEAD_MS:
         lead_ns = round(rig.spec.lead_ms * 1e6)
         return LeadBounds(lead_ns, lead_ns, 0.0)
-    is_live = rig.spec.vehicle is not None or is_moved_live(rig)
+    is_live = carrier(rig.spec) is not None or is_moved_live(rig)
     return AUTO_LEAD_FLYING if is_live else AUTO_LEAD
 
 

@@ -84,7 +84,7 @@ class Sensors(Part):
         """Build the scene, if anything in the rig sees it."""
         rig = self.context.rig
         spec = rig.spec
-        if spec.sensor or spec.vehicle or sees_scene(spec) or has_overlay(rig):
+        if spec.sensor or sees_scene(spec) or has_overlay(rig):
             check_script(rig, self.context.scenery(rig))
         else:
             check_script(rig, None)

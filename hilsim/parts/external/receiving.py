@@ -52,8 +52,8 @@ class ReceivedPoses:
         self.refused_declarations = 0
         self._judged = (0, 0, 0, 0)
         self._rig, self._spec = rig, spec
-        moves_platform = rig.spec.platform.kind == "external"
-        live = scenery.live if moves_platform and scenery.live is not None else build_live_pose(2)
+        carries = rig.spec.platform.kind == "external"
+        live = scenery.live if carries and scenery.live is not None else build_live_pose(2)
         self._bodies = build_bodies(
             live,
             scenery.world.live,
@@ -65,7 +65,7 @@ class ReceivedPoses:
             coasts=spec.on_silence == "coast",
             is_logged=bool(spec.record),
         )
-        if not moves_platform:
+        if not carries:
             self._bodies.words[0, BodyWord.ID] = _NO_ID
         for slot, each in enumerate(spec.object):
             add_body(self._bodies, each.id, slot, each.speed_max_mps)

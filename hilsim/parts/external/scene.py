@@ -36,13 +36,13 @@ def external_scene(rig: Rig, spec: ExternalSpec, others: Sequence[SceneObject]) 
         ConfigError: a name is taken, or a material is unknown.
     """
     objects = _objects(rig, spec, {thing.name for thing in others})
-    moves_platform = rig.spec.platform.kind == "external"
+    carries = rig.spec.platform.kind == "external"
     if spec.time == "replay":
         recorded = load_recording(rig.directory / spec.file, [each.id for each in spec.object])
-        return MovedScene(objects, recorded.keys, recorded.live if moves_platform else None, ObjectSlots(recorded.ids, len(recorded.keys.written)))
+        return MovedScene(objects, recorded.keys, recorded.live if carries else None, ObjectSlots(recorded.ids, len(recorded.keys.written)))
     in_use_ns = round(spec.delay_ms * 1e6) + _IN_USE_NS
     keys = build_live_keys(len(objects) + SPARE_SLOTS, max(KEYS, 2 * (in_use_ns // OBJECT_SPACING_NS)))
-    live = _standing(rig, max(SLOTS, 2 * (in_use_ns // SPACING_NS))) if moves_platform else None
+    live = _standing(rig, max(SLOTS, 2 * (in_use_ns // SPACING_NS))) if carries else None
     return MovedScene(objects, keys, live, ObjectSlots([each.id for each in spec.object], len(keys.written)))
 
 

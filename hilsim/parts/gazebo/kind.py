@@ -34,7 +34,9 @@ class GazeboKind(PartKind[GazeboSpec]):
         "gazebo_ended": "Publishing a lidar to Gazebo's subscribers has failed",
     }
     reading: ClassVar[type[GazeboReading]] = GazeboReading
-    losses: ClassVar[Losses] = Losses("scans_missed", "scans", {"skipped_scans": "skipped, because earlier ones took too long"}, while_made=True)
+    losses: ClassVar[tuple[Losses, ...]] = (
+        Losses("scans_missed", "scans", {"skipped_scans": "skipped, because earlier ones took too long"}, while_made=True),
+    )
 
     def part(self, context: "RigContext") -> "Gazebo":
         """The lidars of a running rig."""

@@ -24,7 +24,7 @@ class RangefinderKind(PartKind[RangefinderSpec]):
     def rules(self, rig: RigSpec) -> Iterator[tuple[bool, str]]:
         """Check that a vehicle carries them, if there is one."""
         yield (
-            rig.vehicle is None or rig.platform.kind == "vehicle",
+            not rig.part("vehicle") or rig.platform.kind == "vehicle",
             f'platform.kind must be "vehicle" where a vehicle carries the sensors, got "{rig.platform.kind}"',
         )
 

@@ -44,7 +44,7 @@ class RoverKind(PartKind[RoverSpec]):
         "scans_ended": "Reading of a rover's file of scans has failed",
     }
     reading: ClassVar[type[RoverReading]] = RoverReading
-    losses: ClassVar[Losses] = Losses("cycles_missed", "cycles", {"late_cycles": "begun too late", "empty_cycles": "without a scan"})
+    losses: ClassVar[tuple[Losses, ...]] = (Losses("cycles_missed", "cycles", {"late_cycles": "begun too late", "empty_cycles": "without a scan"}),)
 
     def part(self, context: "RigContext") -> "Rovers":
         """The rovers of a running rig."""

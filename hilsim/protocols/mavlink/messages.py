@@ -18,6 +18,11 @@ from hilsim.protocols.mavlink.crc_extras import CRC_EXTRA
 PROTOCOL_VERSION = 3
 """``HEARTBEAT.mavlink_version``; not 0, so that truncation leaves a heartbeat its 9 bytes of payload, by which PX4 knows it on USB."""
 
+HIL_FLAG, ARMED_FLAG = 0x20, 0x80
+"""Bits of ``HEARTBEAT.base_mode`` and of ``HIL_ACTUATOR_CONTROLS.mode``."""
+HEARTBEAT_PERIOD_NS = 1_000_000_000
+"""Time between two heartbeats of a system."""
+
 
 class Message(NamedTuple):
     """Definition of a message for its frames.

@@ -49,7 +49,7 @@ class BeaconKind(PartKind[BeaconSpec]):
     destination_port: ClassVar[tuple[str, ...]] = ("port",)
     faults: ClassVar[Mapping[str, str]] = {"beacon_late": "Messages of a beacon are missing"}
     reading: ClassVar[type[BeaconReading]] = BeaconReading
-    losses: ClassVar[Losses] = Losses("beacon_late", "messages", {"late_messages": "made too late"})
+    losses: ClassVar[tuple[Losses, ...]] = (Losses("beacon_late", "messages", {"late_messages": "made too late"}),)
 
     def part(self, context: RigContext) -> "Beacons":
         return Beacons(context)

@@ -8,8 +8,8 @@ import pytest
 from hilsim.assembly.build import build_scenery
 from hilsim.config.profiles import profiles_directory
 from hilsim.config.rig import load_rig
-from hilsim.fly.autopilot.loop_setup import build_loop_context, build_loop_setup, flown_track, open_line
-from hilsim.vehicle.multirotor import legs_down
+from hilsim.parts.vehicle.autopilot.loop_setup import build_loop_context, build_loop_setup, flown_track, open_line
+from hilsim.parts.vehicle.physics.multirotor import legs_down
 from hilsim.world.geometry.tracks import keyed_pose, track_state
 from tests.compiled import compiled_only
 
@@ -18,8 +18,8 @@ MAX_TRAFFIC = 40
 CLEAR_M = 3.0
 _STEP_NS = 50_000_000
 _RIGS = [load_rig(path) for path in sorted((profiles_directory() / "rigs").glob("*.toml"))]
-WITH_VEHICLE = [rig for rig in _RIGS if rig.spec.vehicle is not None]
-HELD = [rig for rig in WITH_VEHICLE if rig.spec.vehicle.controller.kind == "hold"]
+WITH_VEHICLE = [rig for rig in _RIGS if rig.spec.part("vehicle")]
+HELD = [rig for rig in WITH_VEHICLE if rig.spec.part("vehicle")[0].controller.kind == "hold"]
 
 
 def name_of(rig):
@@ -52,7 +52,8 @@ def test_rigs_with_a_vehicle_are_shipped():
 @pytest.mark.parametrize("rig", WITH_VEHICLE, ids=name_of)
 def test_nothing_that_moves_comes_near_where_a_shipped_vehicle_is_and_lands_whatever_the_traffic(rig):
     world = build_scenery(with_traffic(rig, MAX_TRAFFIC)).world
-    places = [rig.spec.vehicle.position_m, *(waypoint.position_m for waypoint in rig.spec.vehicle.waypoint if waypoint.position_m[2] < 2.0)]
+    (spec,) = rig.spec.part("vehicle")
+    places = [spec.position_m, *(waypoint.position_m for waypoint in spec.waypoint if waypoint.position_m[2] < 2.0)]
     assert len(world.radius_m) >= MAX_TRAFFIC
     assert min(nearest_m(world, place) for place in places) > CLEAR_M
 
@@ -60,11 +61,11 @@ def test_nothing_that_moves_comes_near_where_a_shipped_vehicle_is_and_lands_what
 @compiled_only
 @pytest.mark.parametrize("rig", HELD, ids=name_of)
 def test_a_shipped_vehicle_that_flies_itself_keeps_to_its_way_and_rests_on_its_legs_at_its_end(rig):
-    spec = rig.spec.vehicle
+    (spec,), (profile,) = rig.spec.part("vehicle"), rig.settings["vehicle"]
     end_ns = round(spec.waypoint[-1].time_s * 1e9) + 5 * S
-    made = build_loop_setup(spec, rig.vehicle, open_line("hold"), seed=rig.spec.seed, rate_hz=spec.controller.rate_hz)
+    made = build_loop_setup(spec, profile, open_line("hold"), seed=rig.spec.seed, rate_hz=spec.controller.rate_hz)
     flown = flown_track(made, build_scenery(rig).world, end_ns)
-    wanted = build_loop_context(spec, rig.vehicle, open_line("hold"), seed=rig.spec.seed, rate_hz=spec.controller.rate_hz).track
+    wanted = build_loop_context(spec, profile, open_line("hold"), seed=rig.spec.seed, rate_hz=spec.controller.rate_hz).track
     times_ns = np.arange(round(spec.waypoint[1].time_s * 1e9), round(spec.waypoint[-2].time_s * 1e9), S // 10)
     away = np.array([np.subtract(track_state(flown, at)[0], track_state(wanted, at)[0]) for at in times_ns.tolist()])
     assert np.linalg.norm(away[:, :2], axis=1).max() < 4.5  # at corners: its waypoints turn by 90 degrees at 3.8 m/s at once, a vehicle cannot

@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 
-from hilsim.fly.autopilot.obstacle_sectors import SECTORS, distance_of_beam, note_return, obstacles_of_sectors, orientation_axis
+from hilsim.parts.vehicle.obstacle_messages import distance_of_beam, obstacles_of_sectors, orientation_axis
+from hilsim.streaming.obstacle_sectors import SECTORS, note_return
 
 
 def obstacle_values(spec, range_m, direction, origin_m=(0.0, 0.0, 0.0)):

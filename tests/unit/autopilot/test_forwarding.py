@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from hilsim.errors import LinkError
-from hilsim.fly.autopilot.ground_stations.endpoints import Protocol, StationSpec
-from hilsim.fly.autopilot.ground_stations.forwarding import forward
+from hilsim.parts.vehicle.ground_stations.endpoints import Protocol, StationSpec
+from hilsim.parts.vehicle.ground_stations.forwarding import forward
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME
 from hilsim.transmit.packet_queue import allocate_packet_queue, put, take, waiting
 from tests.mavlink import heartbeat_bytes, hil_sensor_bytes, mixture, packer, unknown_bytes

@@ -8,10 +8,10 @@ import pytest
 from pymavlink.dialects.v20 import common
 
 from hilsim.compilation.atomics import publish
-from hilsim.fly.autopilot.loop_context import ControlWord, FlightWord
-from hilsim.fly.autopilot.send_queue import OutboxCount
-from hilsim.fly.autopilot.session import Reason, SessionState, SessionWord
-from hilsim.fly.autopilot.vehicle_sensors import BAROMETER_FIELDS, IMU_FIELDS, MAGNETOMETER_FIELDS, PITOT_FIELDS, RESET_FIELD
+from hilsim.parts.vehicle.autopilot.loop_context import ControlWord, FlightWord
+from hilsim.parts.vehicle.autopilot.send_queue import OutboxCount
+from hilsim.parts.vehicle.autopilot.session import Reason, SessionState, SessionWord
+from hilsim.parts.vehicle.autopilot.vehicle_sensors import BAROMETER_FIELDS, IMU_FIELDS, MAGNETOMETER_FIELDS, PITOT_FIELDS, RESET_FIELD
 from hilsim.transmit.packet_queue import put, take, waiting
 from hilsim_flight_controller.wire import Writer
 from tests.compiled import compiled_only

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from hilsim.fly.autopilot.changes.table import Kind
-from hilsim.fly.autopilot.loop_context import ControlWord
-from hilsim.fly.autopilot.loop_setup import (
+from hilsim.parts.vehicle.autopilot.change_table import Kind
+from hilsim.parts.vehicle.autopilot.loop_context import ControlWord
+from hilsim.parts.vehicle.autopilot.loop_setup import (
     TimedChange,
     build_loop_context,
     build_loop_setup,
@@ -15,10 +15,9 @@ from hilsim.fly.autopilot.loop_setup import (
     standing_height_m,
     start_pose,
 )
-from hilsim.fly.autopilot.session import HIL_FLAG
-from hilsim.fly.autopilot.specs import ControllerSpec, FlightWaypointSpec, VehicleRigSpec
-from hilsim.protocols.mavlink.messages import PROTOCOL_VERSION
-from hilsim.vehicle.multirotor import build_multirotor
+from hilsim.parts.vehicle.physics.multirotor import build_multirotor
+from hilsim.parts.vehicle.specs import ControllerSpec, FlightWaypointSpec, VehicleRigSpec
+from hilsim.protocols.mavlink.messages import HIL_FLAG, PROTOCOL_VERSION
 from hilsim.vehicle.wind import WindSpec, build_wind
 from hilsim.world.geometry.poses import Pose
 from hilsim.world.geometry.tracks import track_state

@@ -11,10 +11,11 @@ from hilsim.emulator.fused import render_data_packet
 from hilsim.emulator.planning import build_lidar_plan
 from hilsim.emulator.workspace import allocate_workspace
 from hilsim.families.velodyne.specs import VelodyneSpec
-from hilsim.fly.autopilot.obstacle_map import TURN_SLICES, build_obstacle_map, no_obstacle_map, note_packet, sight
-from hilsim.fly.scan_messages import DistanceSensorSpec, ObstacleSpec
+from hilsim.parts.vehicle.obstacle_messages import map_for_messages
+from hilsim.parts.vehicle.scan_messages import DistanceSensorSpec, ObstacleSpec
 from hilsim.protocols.ethernet import PAYLOAD_ONLY
 from hilsim.sensor.specs import DecimationSpec
+from hilsim.streaming.obstacle_map import TURN_SLICES, no_obstacle_map, note_packet, sight
 from hilsim.vehicle.live import STATE_SIZE, build_live_pose, write_state
 from hilsim.vehicle.platform import live_platform
 from hilsim.world.geometry.poses import Pose
@@ -110,7 +111,7 @@ def sectors_of(points, orientation, origin=MOUNTED["mount_position_m"], spec=OBS
 @pytest.mark.parametrize("tilt_deg", [(0.0, 0.0, 0.0), (10.0, 12.0, 75.0)])
 def test_observed_values_equal_the_packets_bytes(world, tilt_deg):
     bench = Bench(world, from_roll_pitch_yaw(*tilt_deg))
-    obstacle_map = build_obstacle_map(OBSTACLE, [AHEAD], turn_ns=TURN_NS)
+    obstacle_map = map_for_messages(OBSTACLE, [AHEAD], turn_ns=TURN_NS)
     bench.send(obstacle_map, range(2 * TURN_PACKETS))
     seen = sight(obstacle_map)
     points = list(bench.points())
@@ -130,7 +131,7 @@ def test_observed_values_equal_the_packets_bytes(world, tilt_deg):
 @compiled_only
 def test_the_wall_on_the_right_is_in_sector_18_whichever_way_the_lidar_is_mounted(world):
     bench = Bench(world, from_roll_pitch_yaw(0.0, 0.0, 0.0), mount_rotation_deg=(0.0, 0.0, 130.0), mount_position_m=(0.0, 0.0, 0.0))
-    obstacle_map = build_obstacle_map(OBSTACLE, [], turn_ns=TURN_NS)
+    obstacle_map = map_for_messages(OBSTACLE, [], turn_ns=TURN_NS)
     bench.send(obstacle_map, range(2 * TURN_PACKETS))
     seen = sight(obstacle_map).sectors
     assert (seen[18], seen[0]) == (pytest.approx(5.0, abs=0.1), pytest.approx(8.0, abs=0.1))
@@ -140,7 +141,7 @@ def test_the_wall_on_the_right_is_in_sector_18_whichever_way_the_lidar_is_mounte
 @compiled_only
 def test_ground_ahead_of_a_vehicle_that_leans_is_no_obstacle(world):
     bench = Bench(world, from_roll_pitch_yaw(0.0, 20.0, 90.0), mount_rotation_deg=(0.0, 0.0, 0.0))
-    obstacle_map = build_obstacle_map(OBSTACLE, [AHEAD], turn_ns=TURN_NS)
+    obstacle_map = map_for_messages(OBSTACLE, [AHEAD], turn_ns=TURN_NS)
     bench.send(obstacle_map, range(2 * TURN_PACKETS))
     seen = sight(obstacle_map)
     assert math.isinf(seen.sectors[0])
@@ -150,7 +151,7 @@ def test_ground_ahead_of_a_vehicle_that_leans_is_no_obstacle(world):
 @compiled_only
 def test_nothing_is_shown_before_a_whole_turn_and_then_each_sixteenth_of_one(world):
     bench = Bench(world, from_roll_pitch_yaw(0.0, 0.0, 0.0))
-    obstacle_map = build_obstacle_map(OBSTACLE, [], turn_ns=TURN_NS)
+    obstacle_map = map_for_messages(OBSTACLE, [], turn_ns=TURN_NS)
     seen = []
     for packet in range(4 * TURN_PACKETS):
         bench.send(obstacle_map, [packet])
@@ -164,7 +165,7 @@ def test_nothing_is_shown_before_a_whole_turn_and_then_each_sixteenth_of_one(wor
 @compiled_only
 def test_an_obstacle_that_has_gone_is_forgotten_within_a_turn_and_an_eighth(world):
     bench = Bench(world, from_roll_pitch_yaw(0.0, 0.0, 0.0))
-    obstacle_map = build_obstacle_map(OBSTACLE, [], turn_ns=TURN_NS)
+    obstacle_map = map_for_messages(OBSTACLE, [], turn_ns=TURN_NS)
     bench.send(obstacle_map, range(2 * TURN_PACKETS))
     assert sight(obstacle_map).sectors[18] < 6.0
     bench.world = build_world([SceneObject(mesh=plane((200.0, 200.0), DEFAULTS["grass"]))])
@@ -175,7 +176,7 @@ def test_an_obstacle_that_has_gone_is_forgotten_within_a_turn_and_an_eighth(worl
 @compiled_only
 def test_after_packets_that_were_never_rendered_a_whole_turn_must_come_first(world):
     bench = Bench(world, from_roll_pitch_yaw(0.0, 0.0, 0.0))
-    obstacle_map = build_obstacle_map(OBSTACLE, [], turn_ns=TURN_NS)
+    obstacle_map = map_for_messages(OBSTACLE, [], turn_ns=TURN_NS)
     bench.send(obstacle_map, range(2 * TURN_PACKETS))
     before = sight(obstacle_map).number
     bench.send(obstacle_map, range(3 * TURN_PACKETS, 4 * TURN_PACKETS - 1))
@@ -187,7 +188,7 @@ def test_after_packets_that_were_never_rendered_a_whole_turn_must_come_first(wor
 @compiled_only
 def test_directions_that_a_thinned_sensor_leaves_out_are_unknown(world):
     bench = Bench(world, from_roll_pitch_yaw(0.0, 0.0, 0.0), mount_rotation_deg=(0.0, 0.0, 0.0), decimation=DecimationSpec(ray_step=100))
-    obstacle_map = build_obstacle_map(OBSTACLE, [], turn_ns=TURN_NS)
+    obstacle_map = map_for_messages(OBSTACLE, [], turn_ns=TURN_NS)
     bench.send(obstacle_map, range(2 * TURN_PACKETS))
     known = np.flatnonzero(~np.isnan(sight(obstacle_map).sectors))
     assert set(known) == set(range(0, 72, 4))  # a firing in 20 degrees
@@ -205,6 +206,6 @@ def test_a_lidar_nearer_to_the_ground_than_it_can_see_reports_nothing_below(gap_
     level, on_edge = from_roll_pitch_yaw(0.0, 0.0, 0.0), {"mount_position_m": (0.0, 0.0, 0.0), "mount_rotation_deg": (0.0, 90.0, 0.0)}
     down = DistanceSensorSpec(sensor="top", orientation="down", width_deg=10.0, range_max_m=40.0)
     bench = Bench(build_world([ground]), level, **on_edge)
-    obstacle_map = build_obstacle_map(None, (down,), turn_ns=TURN_NS)
+    obstacle_map = map_for_messages(None, (down,), turn_ns=TURN_NS)
     bench.send(obstacle_map, range(3 * TURN_PACKETS))
     assert math.isnan(sight(obstacle_map).cones[0])

@@ -5,8 +5,8 @@ import math
 import numpy as np
 from pymavlink.dialects.v20 import common
 
-from hilsim.fly.autopilot.obstacle_sectors import distance_frame, distance_of_beam, obstacle_frame, obstacles_of_sectors
-from hilsim.fly.scan_messages import DistanceSensorSpec, ObstacleSpec
+from hilsim.parts.vehicle.obstacle_messages import distance_frame, distance_of_beam, obstacle_frame, obstacles_of_sectors
+from hilsim.parts.vehicle.scan_messages import DistanceSensorSpec, ObstacleSpec
 from hilsim.protocols.mavlink.messages import build_origin
 
 

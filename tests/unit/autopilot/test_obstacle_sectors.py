@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hilsim.fly.autopilot.obstacle_sectors import ORIENTATION_CODES, orientation_axis, sector_near, sector_of
-from hilsim.fly.scan_messages import DistanceSensorSpec, ObstacleSpec
+from hilsim.parts.vehicle.obstacle_messages import ORIENTATION_CODES, orientation_axis
+from hilsim.parts.vehicle.scan_messages import DistanceSensorSpec, ObstacleSpec
+from hilsim.streaming.obstacle_sectors import sector_near, sector_of
 from tests.unit.autopilot.scans import distance_values, obstacle_values
 
 SPEC = ObstacleSpec(sensor="top", range_min_m=0.5, range_max_m=100.0, low_m=-0.5, high_m=0.5)

@@ -5,7 +5,7 @@ import math
 import pytest
 from pymavlink.dialects.v20 import common
 
-from hilsim.fly.autopilot.passing_state import AutopilotStatus, Errors, Truth
+from hilsim.parts.vehicle.autopilot.passing_state import AutopilotStatus, Errors, Truth
 from hilsim.world.geometry.geodesy import HomeSpec, build_home, geodetic_at
 from hilsim.world.geometry.rotations import from_roll_pitch_yaw
 from hilsim_flight_controller.wire import Writer

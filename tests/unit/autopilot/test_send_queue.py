@@ -5,7 +5,7 @@ import socket
 import numpy as np
 import pytest
 
-from hilsim.fly.autopilot.send_queue import OutboxCount, allocate_outbox, build_pace, empty, flush, offer_sample, post
+from hilsim.parts.vehicle.autopilot.send_queue import OutboxCount, allocate_outbox, build_pace, empty, flush, offer_sample, post
 from hilsim.protocols.mavlink.codec import write_frame
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME, allocate_stream, append, next_frame
 from hilsim.protocols.mavlink.messages import HEARTBEAT, HIL_SENSOR, build_draft, build_origin

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from hilsim.fly.autopilot.session import (
-    ARMED_FLAG,
+from hilsim.parts.vehicle.autopilot.session import (
     COMMAND_SILENT_NS,
-    HIL_FLAG,
     LOST_NS,
     MAX_CONTROLS,
     REASONS,
@@ -28,6 +26,7 @@ from hilsim.fly.autopilot.session import (
     time_passed,
     wants_sensors,
 )
+from hilsim.protocols.mavlink.messages import ARMED_FLAG, HIL_FLAG
 
 S = 1_000_000_000
 START = 7 * S

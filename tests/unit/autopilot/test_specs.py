@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from hilsim.fly.autopilot.specs import (
+from hilsim.parts.vehicle.specs import (
     RATES_HZ,
     ControllerSpec,
     FlightWaypointSpec,

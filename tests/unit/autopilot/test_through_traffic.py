@@ -10,11 +10,11 @@ import pytest
 from pymavlink.dialects.v20 import common
 
 from hilsim.compilation.atomics import publish
-from hilsim.fly.autopilot.ground_stations import forwarding
-from hilsim.fly.autopilot.ground_stations.endpoints import Protocol, StationSpec
-from hilsim.fly.autopilot.ground_stations.forwarding import forward
-from hilsim.fly.autopilot.loop_context import ControlWord
-from hilsim.fly.autopilot.send_queue import allocate_outbox, build_pace, flush
+from hilsim.parts.vehicle.autopilot.loop_context import ControlWord
+from hilsim.parts.vehicle.autopilot.send_queue import allocate_outbox, build_pace, flush
+from hilsim.parts.vehicle.ground_stations import forwarding
+from hilsim.parts.vehicle.ground_stations.endpoints import Protocol, StationSpec
+from hilsim.parts.vehicle.ground_stations.forwarding import forward
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME, FrameState, allocate_stream, next_frame
 from hilsim.protocols.mavlink.messages import build_origin
 from hilsim.transmit.links.descriptors import Outcome, allocate_waits, clear_wake, pass_on, receive, wake

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.fly.autopilot.vehicle_sensors import (
+from hilsim.parts.vehicle.autopilot.vehicle_sensors import (
     BAROMETER_FIELDS,
     IMU_FIELDS,
     MAGNETOMETER_FIELDS,
@@ -14,11 +14,11 @@ from hilsim.fly.autopilot.vehicle_sensors import (
     fill_gps,
     fill_sensor,
 )
+from hilsim.parts.vehicle.physics.magnetism import magnetic_field
+from hilsim.parts.vehicle.physics.multirotor import build_multirotor, state_at
+from hilsim.parts.vehicle.physics.sensor_specs import BarometerSpec, GpsSpec, ImuSpec, MagnetometerSpec, PitotSpec, SensorsSpec
 from hilsim.protocols.mavlink.messages import HIL_GPS, HIL_SENSOR, build_draft
 from hilsim.vehicle.live import build_live_pose, write_state
-from hilsim.vehicle.magnetism import magnetic_field
-from hilsim.vehicle.multirotor import build_multirotor, state_at
-from hilsim.vehicle.sensor_specs import BarometerSpec, GpsSpec, ImuSpec, MagnetometerSpec, PitotSpec, SensorsSpec
 from hilsim.world.geometry.geodesy import HomeSpec
 from hilsim.world.geometry.rotations import from_roll_pitch_yaw
 from tests.compiled import compiled_only

@@ -42,7 +42,7 @@ def await_that(holds):
 @pytest.mark.usefixtures("context")
 def test_eighty_columns_show_all_of_a_healthy_sensor_but_for_the_end_of_the_count(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    reading = make_reading(flows=(make_flow("roof", sent_packets=9_999_999, send_errors={}, dropped_packets=0),), vehicle=None)
+    reading = make_reading(flows=(make_flow("roof", sent_packets=9_999_999, send_errors={}, dropped_packets=0),), parts={})
     screen = Screen("demo", LiveLine(is_watched=True))
     screen.status(reading)
     screen.status(reading)  # the rate is known from the second one on

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hilsim.compilation.atomics import shared_words
-from hilsim.fly.autopilot.loop_context import FlightCount
+from hilsim.parts.vehicle.autopilot.loop_context import FlightCount
 from hilsim.transmit.brake import Brake
 
 

@@ -4,10 +4,10 @@ import pytest
 
 from hilsim.config.parse import parse_table
 from hilsim.errors import ConfigError
+from hilsim.parts.vehicle.physics.sensor_specs import BarometerSpec, GpsSpec, ImuSpec, MagnetometerSpec
 from hilsim.sensor.optics.false_alarms import FalseAlarmSpec
 from hilsim.sensor.optics.window import WindowSpec
 from hilsim.sensor.unit.encoder import RateJitterSpec
-from hilsim.vehicle.sensor_specs import BarometerSpec, GpsSpec, ImuSpec, MagnetometerSpec
 
 
 @pytest.mark.parametrize(

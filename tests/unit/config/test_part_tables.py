@@ -19,14 +19,16 @@ import hilsim.daemon.service
 from pathlib import Path
 from hilsim.config.rig import rig_of_table
 from hilsim.assembly.build import asset_files, build_scenery
+from hilsim.daemon.parts import RigContext
 from hilsim.daemon.precompile import about, kernel_needs
 from hilsim.daemon.streaming.flow_specs import lead_bounds
 from hilsim.daemon.running_rig import RunningRig
+from hilsim.daemon.streaming.flow_specs import lead_bounds
 from hilsim.telemetry.collector import build_registry
 from hilsim.telemetry.faults import Fault
 rig = rig_of_table({"name": "bench", "scene": {"generator": "street"}, "sensor": [{"name": "roof"}]}, Path("rig.toml"))
 running = RunningRig(rig=rig)
-kernel_needs(rig), about(rig), lead_bounds(rig), asset_files(rig), build_scenery(rig), Fault(key="loop_ended", text="x"), build_registry(lambda: None)
+RigContext(rig=rig).scenery(rig), kernel_needs(rig), about(rig), lead_bounds(rig), asset_files(rig), Fault(key="loop_ended", text="x"), build_registry(lambda: None)
 print([name for name in sys.modules if name.startswith("hilsim.parts")])
 """
 
@@ -42,8 +44,8 @@ def test_every_folder_has_a_kind_with_its_table():
 
 
 def test_the_core_names_no_part():
-    """Neither by its folder nor by its table; ``autopilot`` has MAVLink's name of a kind of vehicle."""
-    sources = [path for path in PARTS.parent.rglob("*.py") if PARTS not in path.parents and path.name not in {"registry.py", "autopilot.py"}]
+    """Neither by its folder nor by its table."""
+    sources = [path for path in PARTS.parent.rglob("*.py") if PARTS not in path.parents and path.name != "registry.py"]
     words = {word for table, own in OWN_PARTS.items() for word in (f"parts.{own.folder}", f'part("{table}")', f"spec.{table}")} | {"rover"}
     assert [str(path) for path in sources if any(word in path.read_text(encoding="utf-8").lower() for word in words)] == []
 

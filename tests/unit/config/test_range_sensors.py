@@ -3,11 +3,11 @@
 import pytest
 
 from hilsim.config.rig import load_rig
-from hilsim.daemon.flight.link import rates_of
 from hilsim.errors import ConfigError
 from hilsim.parts.rangefinders.ld06 import Ld06Spec
 from hilsim.parts.rangefinders.sf45 import Sf45Spec
 from hilsim.parts.rangefinders.tfmini import TfminiSpec
+from hilsim.parts.vehicle.link import rates_of
 from tests.support import write_rig
 
 RIG = """
@@ -22,7 +22,7 @@ STEERED = 'controller = { kind = "serial", port = "/dev/ttyACM0" }\n'
 
 
 def loaded(tmp_path, *tables):
-    return load_rig(write_rig(tmp_path, RIG + "\n".join(tables))).spec.vehicle
+    return load_rig(write_rig(tmp_path, RIG + "\n".join(tables))).spec.part("vehicle")[0]
 
 
 def rangefinder(**keys):
@@ -63,7 +63,7 @@ def test_a_faulty_rangefinder_is_named_with_its_key(tmp_path, table, fault):
 
 def test_a_rig_may_have_rangefinders_alone_on_any_platform(tmp_path):
     rig = load_rig(write_rig(tmp_path, 'name = "post"\n[platform]\nposition_m = [0.0, 0.0, 2.0]\n' + rangefinder(kind="tfmini", port="/dev/a")))
-    assert (len(rig.spec.part("rangefinder")), rig.lidars, rig.vehicle) == (1, (), None)
+    assert (len(rig.spec.part("rangefinder")), rig.lidars, rig.spec.part("vehicle")) == (1, (), ())
 
 
 def test_the_key_of_former_rigs_is_refused_with_the_one_that_took_its_place(tmp_path):

@@ -3,11 +3,11 @@
 import pytest
 from structlog.testing import capture_logs
 
-from hilsim.daemon.flight.log import FlightLog
-from hilsim.daemon.flight.vehicle import FlyingVehicle
-from hilsim.fly.autopilot.loop_setup import build_loop_setup, open_line
-from hilsim.fly.autopilot.session import Reason, SessionState, SessionWord
-from hilsim.fly.collision.contacts import Touching, TouchWord
+from hilsim.parts.vehicle.autopilot.loop_setup import build_loop_setup, open_line
+from hilsim.parts.vehicle.autopilot.session import Reason, SessionState, SessionWord
+from hilsim.parts.vehicle.flying import FlyingVehicle
+from hilsim.parts.vehicle.log import FlightLog
+from hilsim.parts.vehicle.physics.touching import Touching, TouchWord
 from hilsim.transmit.scheduling import ThreadSettings
 from hilsim.vehicle.live import build_live_pose
 from hilsim.world.scene.world import build_world

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from hilsim.daemon.control.grammar import parse_request
 from hilsim.daemon.control.requests import state_answer
-from hilsim.daemon.flight.link import rates_of, station_of
-from hilsim.daemon.flight.vehicle import FlyingVehicle, paced_line, rate_within
-from hilsim.fly.autopilot.ground_stations.endpoints import Protocol
-from hilsim.fly.autopilot.loop_setup import open_line
-from hilsim.fly.autopilot.passing_state import Errors
-from hilsim.fly.autopilot.specs import ControllerSpec, GroundStationSpec, VehicleRigSpec
-from hilsim.fly.collision.surroundings import look_around
+from hilsim.parts.vehicle.autopilot.loop_setup import open_line
+from hilsim.parts.vehicle.autopilot.passing_state import Errors
+from hilsim.parts.vehicle.flying import FlyingVehicle, paced_line, rate_within
+from hilsim.parts.vehicle.ground_stations.endpoints import Protocol
+from hilsim.parts.vehicle.link import rates_of, station_of
+from hilsim.parts.vehicle.physics.surroundings import look_around
+from hilsim.parts.vehicle.specs import ControllerSpec, GroundStationSpec, VehicleRigSpec
 from hilsim.protocols.mavlink.messages import HIL_ACTUATOR_CONTROLS
 from hilsim.telemetry.readings import Reading
 from hilsim.transmit.links.addresses import RATES_HZ
@@ -101,7 +101,7 @@ def test_the_state_is_json_wherever_the_vehicle_is_and_whatever_its_autopilot_re
     _FLOWN.autopilot.errors = Errors(position_m=(error_m, 0.0, 0.0))
     running = SimpleNamespace(
         rig=SimpleNamespace(name="bench"),
-        reading=lambda: Reading(vehicle=_FLOWN.reading()),
+        reading=lambda: Reading(parts={"vehicle": (_FLOWN.reading(),)}),
         epoch_ns=time.monotonic_ns(),
         changer=SimpleNamespace(made=(), object_names=list),
         live_pose=_FLOWN.live,

@@ -9,12 +9,12 @@ from pymavlink.dialects.v20 import common
 from hilsim.compilation.atomics import publish, shared_words
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
-from hilsim.daemon.flight.obstacle_sender import ScanMessages
 from hilsim.emulator.setting import LidarSetting
 from hilsim.families.velodyne.specs import VelodyneSpec
-from hilsim.fly.autopilot.loop_context import FlightCount
-from hilsim.fly.autopilot.specs import ControllerSpec, VehicleRigSpec
-from hilsim.fly.scan_messages import DistanceSensorSpec, ObstacleSpec
+from hilsim.parts.vehicle.autopilot.loop_context import FlightCount
+from hilsim.parts.vehicle.obstacle_sender import ScanMessages
+from hilsim.parts.vehicle.scan_messages import DistanceSensorSpec, ObstacleSpec
+from hilsim.parts.vehicle.specs import ControllerSpec, VehicleRigSpec
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME
 from hilsim.transmit.packet_queue import allocate_packet_queue, take
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hilsim.daemon.flight.pose_log import COLUMNS, PoseLog, newest_truth, samples_since
 from hilsim.errors import CaptureError
-from hilsim.fly.autopilot.passing_state import AutopilotStatus, Errors
-from hilsim.fly.autopilot.session import SessionState
+from hilsim.parts.vehicle.autopilot.passing_state import AutopilotStatus, Errors
+from hilsim.parts.vehicle.autopilot.session import SessionState
+from hilsim.parts.vehicle.pose_log import COLUMNS, PoseLog, newest_truth, samples_since
 from hilsim.vehicle.live import LivePose, build_live_pose, write_state
 
 MS = 1_000_000

@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from pymavlink.dialects.v20 import common
 
-from hilsim.cli.diagnosis.autopilot import diagnose
-from hilsim.cli.diagnosis.probe import PARAMETERS
-from hilsim.cli.diagnosis.probe_result import Beat, Health, Link, ProbeResult, Stream, Text
-from hilsim.cli.diagnosis.traffic import Instance, instances
+from hilsim.parts.vehicle.diagnosis.autopilot import diagnose
+from hilsim.parts.vehicle.diagnosis.probe import PARAMETERS
+from hilsim.parts.vehicle.diagnosis.probe_result import Beat, Health, Link, ProbeResult, Stream, Text
+from hilsim.parts.vehicle.diagnosis.traffic import Instance, instances
 from hilsim.protocols.mavlink.message_names import _NAMES, message_name
 from hilsim.transmit.links.line import NETWORK, Line, LineKind
 

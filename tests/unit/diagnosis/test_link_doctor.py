@@ -8,10 +8,10 @@ import tty
 
 import pytest
 
-from hilsim.cli.diagnosis import link as link_doctor
-from hilsim.cli.diagnosis.link import examine_link
 from hilsim.cli.doctor import link_end
 from hilsim.errors import ConfigError, LinkError
+from hilsim.parts.vehicle.diagnosis import link as link_doctor
+from hilsim.parts.vehicle.diagnosis.link import examine_link
 from hilsim.transmit.links.line import NETWORK, Line, LineKind
 from hilsim.transmit.links.serial_port import open_serial
 from tests.mavlink import heartbeat_bytes, packer

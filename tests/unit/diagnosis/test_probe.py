@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from pymavlink.dialects.v20 import common
 
-from hilsim.cli.diagnosis.probe import PARAMETERS, Probe, ProbeSpec
-from hilsim.cli.diagnosis.probe_result import Beat, Text
+from hilsim.parts.vehicle.diagnosis.probe import PARAMETERS, Probe, ProbeSpec
+from hilsim.parts.vehicle.diagnosis.probe_result import Beat, Text
 from hilsim_flight_controller.controller import Px4, Px4Spec
 from hilsim_flight_controller.telemetry import PARAMETERS as THEIRS
 from hilsim_flight_controller.wire import Splitter

@@ -104,7 +104,7 @@ def test_messages_that_are_missing_are_a_fault(rig):
 
 def test_what_has_no_packets_without_a_clock_is_not_recorded(rig):
     with pytest.raises(ConfigError, match="beacon must not be given where nothing runs in real time"):
-        build_offline(rig(), utc_epoch_ns=0, flight_ns=0).sources()
+        build_offline(rig(), utc_epoch_ns=0, until_ns=0).sources()
 
 
 def test_an_object_that_is_no_kind_is_refused(plugin_site):

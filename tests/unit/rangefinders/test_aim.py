@@ -6,11 +6,11 @@ import struct
 import numpy as np
 import pytest
 
-from hilsim.fly.scan_messages import ObstacleSpec
 from hilsim.parts.rangefinders.aim import rangefinder_rays
 from hilsim.parts.rangefinders.ld06 import Ld06, Ld06Spec
 from hilsim.parts.rangefinders.sf45 import Sf45Spec
 from hilsim.parts.rangefinders.tfmini import Tfmini, TfminiSpec
+from hilsim.parts.vehicle.scan_messages import ObstacleSpec
 from hilsim.world.geometry.poses import Pose
 from hilsim.world.geometry.rotations import from_roll_pitch_yaw
 from hilsim.world.scene.materials import DEFAULTS

@@ -2,10 +2,10 @@
 
 import pytest
 
+from hilsim.parts.vehicle.reading import StationReading, VehicleReading
 from hilsim.telemetry.faults import Fault, Level
 from hilsim.telemetry.metrics import LATENCY_BOUNDS_S, LINK_BOUNDS_S, TIMING_BOUNDS_S, HistogramReading
-from hilsim.telemetry.readings import FlowReading, Reading, RecordingReading, SensorReading
-from hilsim.telemetry.vehicle_readings import SerialDeviceReading, StationReading, VehicleReading
+from hilsim.telemetry.readings import FlowReading, Reading, RecordingReading, SensorReading, SerialDeviceReading
 from hilsim.transmit.kernel_drops import InterfaceCounters, KernelDrops
 
 SILENT = Fault(key="sensor_silent", subject="front", text="no data packet for 2.0 s")
@@ -109,7 +109,7 @@ def make_reading(sensors=("front",), **changes):
         "loop_turn_age_s": 0.0004,
         "memory_locked": True,
         "recording": RecordingReading(running=True, recorded_packets=1490, unrecorded_packets=7),
-        "vehicle": make_vehicle(),
+        "parts": {"vehicle": (make_vehicle(),)},
         "drops": KernelDrops(
             udp_sent=2000,
             udp_refused=7,

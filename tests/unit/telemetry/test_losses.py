@@ -203,7 +203,7 @@ FLIGHT_LINK_TEXTS = {
 )
 def test_a_flight_controller_that_is_badly_served_or_silent_is_degraded_and_a_vehicle_that_flies_itself_is_not(grown, keys):
     counters = {"skipped_frames": 0, "unforwarded_frames": 0, "silences": 0, "sensor_frames": 2494}
-    reading = Reading(vehicle=make_vehicle(**(counters | grown)))
+    reading = Reading(parts={"vehicle": (make_vehicle(**(counters | grown)),)})
     faults = judge(own_counters(reading), reading)
     assert [(fault.key, fault.subject, fault.level, fault.text) for fault in faults] == [
         (key, "vehicle", Level.DEGRADED, FLIGHT_LINK_TEXTS[key]) for key in keys

@@ -178,10 +178,10 @@ def test_ports_for_ground_stations_carry_the_reading(registry):
 
 
 def test_a_rig_without_a_vehicle_says_nothing_of_one_and_one_that_steers_itself_nothing_of_a_session(reading):
-    without = build_registry(lambda: reading(vehicle=None))
+    without = build_registry(lambda: reading(parts={}))
     assert without.get_sample_value("hilsim_link_losses_total") is None
     assert without.get_sample_value("hilsim_link_lateness_seconds_count") is None
-    held = build_registry(lambda: reading(vehicle=replace(reading().vehicle, state="")))
+    held = build_registry(lambda: reading(parts={"vehicle": (replace(reading().parts["vehicle"][0], state=""),)}))
     assert held.get_sample_value("hilsim_link_state", {"state": "unplugged"}) is None
 
 

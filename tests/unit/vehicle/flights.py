@@ -8,11 +8,11 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import kernel
 from hilsim.errors import require
-from hilsim.vehicle.aerodynamics import MOTION_SIZE
-from hilsim.vehicle.contact import no_planes, plane_through
-from hilsim.vehicle.hold import Hold, HoldSpec, HoldState, build_hold, hold_command, hold_start
-from hilsim.vehicle.multirotor import MAX_OBSTACLES, Multirotor, MultirotorState, build_multirotor, legs_down, step
-from hilsim.vehicle.specs import VehicleSpec
+from hilsim.parts.vehicle.physics.aerodynamics import MOTION_SIZE
+from hilsim.parts.vehicle.physics.contact import no_planes, plane_through
+from hilsim.parts.vehicle.physics.hold import Hold, HoldSpec, HoldState, build_hold, hold_command, hold_start
+from hilsim.parts.vehicle.physics.multirotor import MAX_OBSTACLES, Multirotor, MultirotorState, build_multirotor, legs_down, step
+from hilsim.parts.vehicle.physics.specs import VehicleSpec
 from hilsim.vehicle.wind import Wind, WindSpec, WindState, build_wind, wind_at, wind_from
 from hilsim.world.geometry.frames import Vector
 from hilsim.world.geometry.tracks import PoseTrack
@@ -23,7 +23,7 @@ class FlightLog(NamedTuple):
 
     Attributes:
         time_ns: ``int64[m]``.
-        motion: ``float64[m, 13]``; see ``hilsim.vehicle.aerodynamics.POSITION``.
+        motion: ``float64[m, 13]``; see ``hilsim.parts.vehicle.physics.aerodynamics.POSITION``.
         specific_force_mps2: ``float64[m, 3]``, of the step before, in the body.
         rotor_radps: ``float64[m, n]``.
         closing_mps: ``float64[m, 2]``, fastest since the row before: at the ground, at an obstacle.

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.vehicle.contact import plane_through
-from hilsim.vehicle.multirotor import MAX_STRIKE_SINE, build_multirotor, is_damaged, state_at, velocity_of
+from hilsim.parts.vehicle.physics.contact import plane_through
+from hilsim.parts.vehicle.physics.multirotor import MAX_STRIKE_SINE, build_multirotor, is_damaged, state_at, velocity_of
 from hilsim.world.geometry.rotations import from_roll_pitch_yaw
 from tests.compiled import compiled_only
 from tests.unit.vehicle.vehicles import HOVER_COMMAND, HOVER_RADPS, changed, ground, run

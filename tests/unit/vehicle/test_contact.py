@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.vehicle.contact import MAX_PUSH_MPS2, no_planes, plane_through
-from hilsim.vehicle.multirotor import build_multirotor, legs_down, orientation_of, position_of, rates_of, state_at, velocity_of
+from hilsim.parts.vehicle.physics.contact import MAX_PUSH_MPS2, no_planes, plane_through
+from hilsim.parts.vehicle.physics.multirotor import build_multirotor, legs_down, orientation_of, position_of, rates_of, state_at, velocity_of
 from hilsim.world.geometry.rotations import from_roll_pitch_yaw, matrix_from_quaternion, rotate
 from tests.compiled import COMPILED, compiled_only
 from tests.unit.vehicle.vehicles import BARE, HOVER_COMMAND, HOVER_RADPS, G, changed, ground, profile, run

@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.vehicle.hold import HoldSpec, build_hold, command_for
-from hilsim.vehicle.multirotor import build_multirotor, state_at, target_speed
-from hilsim.vehicle.specs import RotorSpec
+from hilsim.parts.vehicle.physics.hold import HoldSpec, build_hold, command_for
+from hilsim.parts.vehicle.physics.multirotor import build_multirotor, state_at, target_speed
+from hilsim.parts.vehicle.physics.specs import RotorSpec
 from hilsim.vehicle.wind import WindSpec
 from hilsim.world.geometry.poses import Pose, mounting
 from hilsim.world.geometry.rotations import from_roll_pitch_yaw, rotate

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.vehicle.aerodynamics import ORIENTATION, RATES, motion_derivative
-from hilsim.vehicle.contact import no_planes
-from hilsim.vehicle.multirotor import (
+from hilsim.parts.vehicle.physics.aerodynamics import ORIENTATION, RATES, motion_derivative
+from hilsim.parts.vehicle.physics.contact import no_planes
+from hilsim.parts.vehicle.physics.multirotor import (
     advance,
     build_multirotor,
     orientation_of,

@@ -6,14 +6,13 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.rng import Purpose
-from hilsim.vehicle.aerodynamics import air_velocity
-from hilsim.vehicle.gps import FIX_3D, NO_FIX, UNKNOWN_COURSE, build_gps, gps_fix
-from hilsim.vehicle.imu import accelerometer, build_imu, gyroscope
-from hilsim.vehicle.magnetism import magnetic_field
-from hilsim.vehicle.magnetometer import build_magnetometer, magnetometer
-from hilsim.vehicle.noise import drift, key_interval_ns, white
-from hilsim.vehicle.pressure import (
+from hilsim.parts.vehicle.physics.aerodynamics import air_velocity
+from hilsim.parts.vehicle.physics.gps import FIX_3D, NO_FIX, UNKNOWN_COURSE, build_gps, gps_fix
+from hilsim.parts.vehicle.physics.imu import accelerometer, build_imu, gyroscope
+from hilsim.parts.vehicle.physics.magnetism import magnetic_field
+from hilsim.parts.vehicle.physics.magnetometer import build_magnetometer, magnetometer
+from hilsim.parts.vehicle.physics.noise import drift, key_interval_ns, white
+from hilsim.parts.vehicle.physics.pressure import (
     barometer,
     build_pressure_sensors,
     density_kgpm3,
@@ -22,7 +21,8 @@ from hilsim.vehicle.pressure import (
     pressure_pa,
     temperature_c,
 )
-from hilsim.vehicle.sensor_specs import BarometerSpec, GpsSpec, ImuSpec, MagnetometerSpec, PitotSpec
+from hilsim.parts.vehicle.physics.sensor_specs import BarometerSpec, GpsSpec, ImuSpec, MagnetometerSpec, PitotSpec
+from hilsim.rng import Purpose
 from hilsim.world.geometry.geodesy import HomeSpec, build_home
 from hilsim.world.geometry.rotations import from_roll_pitch_yaw
 from tests.compiled import COMPILED, compiled_only

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from hilsim.vehicle.specs import PropulsionSpec, RotorSpec
+from hilsim.parts.vehicle.physics.specs import PropulsionSpec, RotorSpec
 from tests.unit.vehicle.vehicles import BARE, G, changed, profile
 
 

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.vehicle.contact import MAX_PUSH_MPS2, no_planes, plane_through
-from hilsim.vehicle.imu import accelerometer, build_imu
-from hilsim.vehicle.multirotor import advance, build_multirotor, rates_of, state_at, velocity_of
-from hilsim.vehicle.sensor_specs import ImuSpec
+from hilsim.parts.vehicle.physics.contact import MAX_PUSH_MPS2, no_planes, plane_through
+from hilsim.parts.vehicle.physics.imu import accelerometer, build_imu
+from hilsim.parts.vehicle.physics.multirotor import advance, build_multirotor, rates_of, state_at, velocity_of
+from hilsim.parts.vehicle.physics.sensor_specs import ImuSpec
 from hilsim.world.geometry.frames import frd_from_flu
 from hilsim.world.geometry.rotations import from_roll_pitch_yaw
 from tests.compiled import compiled_only

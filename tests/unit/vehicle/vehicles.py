@@ -6,9 +6,9 @@ import numpy as np
 
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
-from hilsim.vehicle.contact import no_planes, plane_through
-from hilsim.vehicle.multirotor import step
-from hilsim.vehicle.specs import PropulsionSpec, RotorSpec, VehicleSpec
+from hilsim.parts.vehicle.physics.contact import no_planes, plane_through
+from hilsim.parts.vehicle.physics.multirotor import step
+from hilsim.parts.vehicle.physics.specs import PropulsionSpec, RotorSpec, VehicleSpec
 
 G = 9.80665
 CALM = (0.0, 0.0, 0.0)

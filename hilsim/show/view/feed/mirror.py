@@ -13,6 +13,7 @@ from hilsim.api.labelled import points_with_rows
 from hilsim.assembly.build import build_scenery
 from hilsim.assembly.shapes import SceneHistory, Shape
 from hilsim.config.hosts import resolved
+from hilsim.config.part_kind import carrier
 from hilsim.config.rig import Rig, rig_of_table
 from hilsim.config.script import AddChange, ChangeSpec, MoveChange, RemoveChange, Script, TravelChange, WeatherChange, parse_change
 from hilsim.emulator.lidar import LidarEmulator
@@ -22,7 +23,7 @@ from hilsim.offline.spans import OfflineRig, build_offline
 from hilsim.vehicle.platform import platform_state
 from hilsim.world.geometry.poses import Pose
 
-_FIRST_FLIGHT_NS = 1_000_000_000
+_FIRST_NS = 1_000_000_000
 _TRIED = (8, 40, 200)
 """Packets before the one due when it was sent that are rendered to find it: a packet may be late."""
 _MAX_RUNS = 8
@@ -73,20 +74,20 @@ class RigMirror:
         self.rig: Rig = resolved(rig_of_table(answer["table"], Path(answer["path"])))
         self.reason = ""
         self._script = _script(answer)
-        self._flown_ns = 0
+        self._moved_until_ns = 0
         self._offline: OfflineRig | None = None
-        self._build(_FIRST_FLIGHT_NS)
+        self._build(_FIRST_NS)
 
-    def _build(self, flight_ns: int) -> None:
-        self._flown_ns = flight_ns
+    def _build(self, until_ns: int) -> None:
+        self._moved_until_ns = until_ns
         try:
-            self._offline = build_offline(self.rig, utc_epoch_ns=self.utc_epoch_ns, flight_ns=flight_ns, script=self._script)
+            self._offline = build_offline(self.rig, utc_epoch_ns=self.utc_epoch_ns, until_ns=until_ns, script=self._script)
         except HilsimError as error:
             self.reason = str(error)
 
     def ensure_flown(self, rig_ns: int) -> None:
         """Fly a vehicle further, if it does not reach a rig time; that takes the longer the later the time is."""
-        if self._offline is not None and self.rig.vehicle is not None and rig_ns > self._flown_ns:
+        if self._offline is not None and carrier(self.rig.spec) is not None and rig_ns > self._moved_until_ns:
             self._build(2 * rig_ns)
 
     @property

@@ -1,1 +1,0 @@
-"""The running vehicle: its thread, its link to the flight controller, its logs."""

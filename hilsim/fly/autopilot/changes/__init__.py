@@ -1,1 +1,0 @@
-"""Timed changes of a vehicle, as the flight loop takes them."""

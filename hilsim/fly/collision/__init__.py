@@ -1,1 +1,0 @@
-"""Collisions of a vehicle: the surfaces around it, and its contacts with them."""

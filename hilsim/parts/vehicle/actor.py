@@ -1,0 +1,102 @@
+"""Timed changes of the vehicle of a running rig."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hilsim.config.script import VehicleChange
+from hilsim.daemon.parts import RigContext
+from hilsim.errors import ConfigError, TransmitError
+from hilsim.parts.vehicle.autopilot.change_table import Kind
+from hilsim.parts.vehicle.flying import FlyingVehicle
+from hilsim.parts.vehicle.platform import VEHICLE, loop_changes, require_place
+from hilsim.world.scene.world import World
+
+_ANSWER_S = 5.0
+_POLL_S = 0.0005
+_MAX_CHANGES = 60
+
+
+@dataclass(kw_only=True, eq=False)
+class VehicleActor:
+    """Makes timed changes of the vehicle.
+
+    Attributes:
+        context: Context of the rig.
+        find: Function that returns the vehicle; None where it does not fly.
+        has_changed: Whether a change was made since the rig was started or reloaded.
+    """
+
+    context: RigContext
+    find: Callable[[], FlyingVehicle | None]
+    has_changed: bool = False
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the vehicle flies."""
+        vehicle = self.find()
+        return vehicle is not None and vehicle.alive
+
+    def see_later(self, from_ns: int, world: World) -> None:
+        """Set the world that the vehicle can touch from a rig time on.
+
+        Raises:
+            TransmitError: the vehicle makes no step.
+        """
+        vehicle, until_s = self.find(), time.monotonic() + _ANSWER_S
+        if vehicle is None:
+            return
+        while vehicle.table.waiting >= _MAX_CHANGES:
+            if time.monotonic() > until_s or not vehicle.alive:
+                raise TransmitError(f"the vehicle must take changes within {_ANSWER_S:.0f} s, got {_MAX_CHANGES} that wait for its next step")
+            time.sleep(_POLL_S)
+        vehicle.table.add(Kind.WORLD, from_ns, world)
+        self.has_changed = True
+
+    def return_to_file(self) -> None:
+        """Let the wind and the world of the rig's file return, after a reload; the vehicle stays where it is."""
+        vehicle = self.find()
+        if vehicle is not None and self.has_changed:
+            now_ns = time.monotonic_ns() - self.context.clock.epoch_ns
+            self.see_later(now_ns, self.context.scenery(self.context.rig).world)
+            vehicle.table.add(Kind.WIND, now_ns, vehicle.loop_setup.context.wind)
+            self.has_changed = False
+
+    def check(self, change: VehicleChange) -> None:
+        """Find out whether a change can be made.
+
+        Raises:
+            ConfigError: the change puts it under the ground.
+        """
+        vehicle = self.find()
+        if vehicle is not None:
+            require_place(vehicle.world, change.position_m)
+
+    def make(self, change: VehicleChange, now_ns: int) -> tuple[int, dict[str, int]]:
+        """Make a change; ``now_ns`` is the rig time now.
+
+        Returns:
+            Rig time of the change, and the rig time of the step at which it begins.
+
+        Raises:
+            ConfigError: the change puts it under the ground, or too many changes wait for the vehicle's next step.
+            TransmitError: the vehicle makes no step.
+        """
+        self.check(change)
+        vehicle = self.find()
+        if vehicle is None:
+            raise TransmitError("the vehicle must fly to be changed, got one that has ended")
+        at_ns = now_ns if change.at_ns is None else change.at_ns
+        if vehicle.table.waiting >= _MAX_CHANGES:
+            raise ConfigError(f"at most {_MAX_CHANGES} changes may wait for the vehicle's next step, got one more")
+        number, self.has_changed = -1, True
+        for each in loop_changes(change, at_ns, vehicle.loop_setup.context.multirotor, seed=vehicle.seed):
+            number = vehicle.table.add(each.kind, at_ns, each.value)
+        until_s = time.monotonic() + _ANSWER_S
+        while (begun_ns := vehicle.table.begun_ns(number)) is None:
+            if time.monotonic() > until_s or not vehicle.alive:
+                raise TransmitError(f"the vehicle must take a change within {_ANSWER_S:.0f} s, got no step (its controller is not in command)")
+            time.sleep(_POLL_S)
+        if change.reset or change.position_m is not None:
+            vehicle.autopilot.leapt = True
+        return at_ns, {VEHICLE: begun_ns}

@@ -1,0 +1,1 @@
+"""Diagnosis of a link to a flight controller, with advice."""
