@@ -26,18 +26,18 @@ class OwnPart(NamedTuple):
         is_listed: Whether lists of what a rig sends have it where a rig has none of it.
         commands: Commands of ``hilsim`` that it has, each in a module of the folder.
         is_in_state: Whether the answer to ``state`` has an entry of its name where a rig has none of it: null.
-        examines_links: Whether it examines what is at a port (``hilsim doctor --link``).
+        link_examiner: Module of the folder whose ``examined`` examines what is at a port (``hilsim doctor --link``); empty: it has none.
     """
 
     folder: str
     is_listed: bool = False
     commands: tuple[str, ...] = ()
     is_in_state: bool = False
-    examines_links: bool = False
+    link_examiner: str = ""
 
 
 OWN_PARTS = {
-    "vehicle": OwnPart("vehicle", is_in_state=True, examines_links=True),
+    "vehicle": OwnPart("vehicle", is_in_state=True, link_examiner="diagnosis.examination"),
     "rangefinder": OwnPart("rangefinders"),
     "gps_receiver": OwnPart("gps_receivers"),
     "gazebo": OwnPart("gazebo"),

@@ -5,13 +5,13 @@ import dataclasses
 import json
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hilsim.cli.rigs import RigArgument, changes, loaded, setting
-from hilsim.config.part_tables import part_kind
 from hilsim.config.places import rig_path
 from hilsim.errors import CommandFaultError
 from hilsim.registry import OWN_PARTS
@@ -111,13 +111,12 @@ def _controller(end: SerialSpec | str, link: str, *, is_uart: bool | None, secon
         os.environ["NUMBA_DISABLE_JIT"] = (
             "1"  # some kB/s are read: kernels as plain Python are fast enough, and loading compiled ones would take longer than the query
         )
-    examiner = next((part_kind(table) for table, own in OWN_PARTS.items() if own.examines_links), None)
-    if examiner is None:
-        raise click.UsageError("--link needs hilsim.parts, which is not installed")
+    module = next(f"hilsim.parts.{own.folder}.{own.link_examiner}" for own in OWN_PARTS.values() if own.link_examiner)
+    examined = import_module(module).examined
     if sys.stderr.isatty():
         click.echo(f"listening at {link}, at most {2 * seconds:g} s ...", err=True)
-    findings, shown = examiner.examine_link(end, is_uart=is_uart, seconds=seconds)
-    return tuple(findings), dict(shown)
+    found: tuple[tuple[Finding, ...], dict[str, Any]] = examined(end, is_uart=is_uart, seconds=seconds)
+    return found
 
 
 def _print(findings: "Sequence[Finding]") -> None:

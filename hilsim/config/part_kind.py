@@ -116,16 +116,9 @@ class PartKind(Generic[S]):
         return spec.port if isinstance(spec, SerialSpec) else ""
 
     def motion(self, rig: Rig, world: Any, until_ns: int | None, changes: Sequence[tuple[ChangeSpec, Any]]) -> Any:
-        """Motion of the sensors that it ``carries``.
+        """Poses of the sensors that it ``carries`` in a world, from rig time 0 until another (``world.geometry.tracks.PoseTrack``), for rendering without a clock.
 
-        Args:
-            rig: The rig.
-            world: World at the start.
-            until_ns: Rig time up to which it moves now, for rendering without a clock; None: another thread moves it, or it stays at its start.
-            changes: Timed changes that concern it or the world that it moves in, each with the world after it.
-
-        Returns:
-            Without ``until_ns`` poses that a thread writes (``vehicle.live.LivePose``), else poses from rig time 0 on (``world.geometry.tracks.PoseTrack``).
+        ``changes`` concern it, or the world that it moves in, each with the world after it. Without ``until_ns``: poses that a thread goes on with (``vehicle.live.LivePose``).
 
         Raises:
             ConfigError: it cannot start where it is, or cannot move without a clock.
@@ -142,20 +135,6 @@ class PartKind(Generic[S]):
     def compiled_ahead(self, rig: Rig) -> tuple[str, Callable[[], None]] | None:
         """Module of a kernel that takes long to compile, and a function that compiles what it calls, in a process of its own; None for none."""
         return None
-
-    def examine_link(self, end: SerialSpec | str, *, is_uart: bool | None, seconds: float) -> tuple[Sequence[Any], Mapping[str, Any]]:
-        """Examine what is at a port (``registry.OwnPart.examines_links``); returns findings (``telemetry.findings.Finding``), and all that was seen for JSON.
-
-        Args:
-            end: Serial port, or ``HOST:PORT`` to listen at.
-            is_uart: Whether a serial port is a true UART; None: as its driver says.
-            seconds: Time to wait for it, and then to listen.
-
-        Raises:
-            ConfigError: the port is no valid one.
-            LinkError: the port cannot be opened, or is lost.
-        """
-        raise NotImplementedError
 
     def kernels(self, rig: Rig) -> Iterable[tuple[str, int]]:
         """Features of a rig that decide which kernels it needs, and the approximate number of kernels of each."""

@@ -15,9 +15,7 @@ from hilsim.errors import ConfigError
 from hilsim.parts.vehicle.physics.specs import VehicleSpec
 from hilsim.parts.vehicle.reading import VehicleReading
 from hilsim.parts.vehicle.specs import VehicleRigSpec
-from hilsim.telemetry.findings import Finding
 from hilsim.telemetry.metrics import MIN_LOST, Losses
-from hilsim.transmit.links.line import SerialSpec
 
 if TYPE_CHECKING:
     from hilsim.daemon.parts import RigContext
@@ -143,17 +141,6 @@ class VehicleKind(PartKind[VehicleRigSpec]):
             compile_flight(profile)
 
         return "hilsim.parts.vehicle.autopilot.loop", compile_ahead
-
-    def examine_link(self, end: SerialSpec | str, *, is_uart: bool | None, seconds: float) -> tuple[Sequence[Finding], Mapping[str, Any]]:
-        """Examine a flight controller.
-
-        Raises:
-            ConfigError: the port is no valid one.
-            LinkError: the port cannot be opened, or is lost.
-        """
-        from hilsim.parts.vehicle.diagnosis.examination import examined  # noqa: PLC0415 - for ``hilsim doctor --link`` alone
-
-        return examined(end, is_uart=is_uart, seconds=seconds)
 
     def kernels(self, rig: Rig) -> Iterator[tuple[str, int]]:
         """Kernels of the flight loop, and of obstacle maps."""

@@ -13,7 +13,7 @@ from hilsim.transmit.links.line import SerialSpec
 
 
 def examined(end: SerialSpec | str, *, is_uart: bool | None, seconds: float) -> tuple[tuple[Finding, ...], dict[str, Any]]:
-    """Findings, and the same with what was received for JSON; arguments and errors as in ``PartKind.examine_link``."""
+    """Findings, and the same with what was received for JSON; arguments and errors as in ``examine_link``."""
     where, result = examine_link(end, is_uart=is_uart, seconds=seconds)
     findings = diagnose(where, result)
     return findings, _as_json(where, result, findings)
