@@ -18,8 +18,10 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-CORE = dict.fromkeys(("geometry", "vehicle", "protocols", "rangefinders", "sensor", "emulator"), 10)
-BESIDE = dict.fromkeys(("daemon", "protocols", "replay", "config"), 5)
+CORE = {"world/geometry": "geometry", "parts/vehicle/physics": "vehicle", "protocols": "protocols", "parts/rangefinders": "rangefinders"}
+CORE |= {name: name for name in ("sensor", "emulator")}
+BESIDE = {name: name for name in ("daemon", "protocols", "replay", "config")}
+"""Packages below ``hilsim``, with the folders of their tests; ten mutants of each, and five of each."""
 _LIMIT_S = 900
 _SWAPS = {
     ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult, ast.FloorDiv: ast.Mult, ast.Mod: ast.FloorDiv,
@@ -60,21 +62,21 @@ def mutate(node, how):
 
 
 def mutants(seed):
-    """``(path, text of the mutated file, what was changed, whether kernels run as Python)`` of each mutant."""
-    for packages, is_plain in ((CORE, True), (BESIDE, False)):
+    """``(path, text of the mutated file, what was changed, folder of tests, whether kernels run as Python)`` of each mutant."""
+    for packages, each, is_plain in ((CORE, 10, True), (BESIDE, 5, False)):
         chance = random.Random(seed)  # noqa: S311 - no secret
-        for package, each in packages.items():
+        for package, folder in packages.items():
             files = [path for path in sorted((ROOT / "hilsim" / package).rglob("*.py")) if sites(ast.parse(path.read_text()))]
             for path in chance.sample(files, each) if len(files) >= each else [chance.choice(files) for _ in range(each)]:
                 tree = ast.parse(path.read_text())
                 node, how = chance.choice(sites(tree))
                 change = mutate(node, how)
-                yield path.relative_to(ROOT), ast.unparse(tree), change, is_plain
+                yield path.relative_to(ROOT), ast.unparse(tree), change, folder, is_plain
 
 
-def steps(package, *, is_plain):
+def steps(folder, *, is_plain):
     """Arguments of pytest, cheapest first, with ``True`` for those of tests that ``make test`` runs."""
-    own = f"tests/unit/{package}"
+    own = f"tests/unit/{folder}"
     everything = ("-m", "not alone and not service")
     yield (own,), True
     if is_plain:
@@ -84,13 +86,13 @@ def steps(package, *, is_plain):
         yield (*everything, own, "tests/system"), False
 
 
-def found_by(path, text, place, *, is_plain):
+def found_by(path, text, folder, place, *, is_plain):
     """``test``, ``test-all`` or nothing: whose tests fail with the mutant; each call has a copy of the project at ``place``."""
     original = (place / path).read_text()
     (place / path).write_text(text)
     environment = os.environ | ({"NUMBA_DISABLE_JIT": "1", "NUMBA_ENABLE_CUDASIM": "1"} if is_plain else {})
     try:
-        for arguments, is_quick in steps(path.parts[1], is_plain=is_plain):
+        for arguments, is_quick in steps(folder, is_plain=is_plain):
             command = [sys.executable, "-m", "pytest", "-q", "-x", "-n0", "-p", "no:cacheprovider", *arguments]
             try:
                 code = subprocess.run(command, cwd=place, env=environment, capture_output=True, timeout=_LIMIT_S, check=False).returncode
@@ -123,9 +125,9 @@ def main():
         places = [_copy(folder, number) for number in range(2)]
 
         def try_share(number):
-            for index, (path, text, change, is_plain) in enumerate(mutants(arguments.seed)):
+            for index, (path, text, change, tests, is_plain) in enumerate(mutants(arguments.seed)):
                 if index % 2 == number:
-                    found = found_by(path, text, places[number], is_plain=is_plain)
+                    found = found_by(path, text, tests, places[number], is_plain=is_plain)
                     rows.append({"path": str(path), "change": change, "found_by": found})
                     sys.stdout.write(f"{found or 'SURVIVES':9} {path}: {change}\n")
                     sys.stdout.flush()
