@@ -40,7 +40,8 @@ def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost:
     for setting in checked.lidars:
         build_lidar_plan(setting, seed=checked.spec.seed, utc_epoch_ns=0)
     is_scenery = _is_scenery_alone(checked, scenery)
-    parts = [part for kind, _ in parts_of(checked.spec) if not is_scenery and (part := kind.part(context)) is not None]
+    running = [kind for kind, specs in parts_of(checked.spec) if not is_scenery and not any(kind.runner(checked, each, ()) for each in specs)]
+    parts = [part for kind in running if (part := kind.part(context)) is not None]  # of one that has a runner the daemon runs nothing
     for part in (Replays(context), *parts):
         part.prepare()
     if as_json:

@@ -211,7 +211,7 @@ def test_streams_begin_at_0_and_have_no_end_by_default(tmp_path):
 
 @pytest.mark.extended
 def test_a_flight_without_an_end_is_flown_a_stretch_at_a_time(monkeypatch):
-    monkeypatch.setattr("hilsim.api.emulator._FLIGHT_NS", 100_000_000)
+    monkeypatch.setattr("hilsim.api.emulator._FIRST_NS", 100_000_000)
     emulator = hilsim.Emulator("flight")
     packets = list(islice(emulator.packets(), 250))
     assert packets[-1].time_ns > 200_000_000
