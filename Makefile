@@ -115,7 +115,7 @@ mutants: $(VENV)/installed-test
 # Compiled kernels are invisible to coverage, so their tests run once more with the kernels as plain Python.
 kernels-as-python: $(VENV)/installed-test
 	NUMBA_DISABLE_JIT=1 NUMBA_ENABLE_CUDASIM=1 $(BIN)/python -m coverage run -m pytest -q -n0 -m "not alone" $(KERNEL_TESTS)
-	$(BIN)/python -m coverage report --skip-covered --include='hilsim/world/geometry/*,hilsim/vehicle/*,hilsim/protocols/*,hilsim/sensor/*,hilsim/emulator/*,hilsim/families/*/protocol/*,hilsim/parts/*/protocol.py,hilsim/parts/vehicle/physics/*,hilsim/families/*/packets.py,hilsim/families/*/plan.py,hilsim/families/*/family.py,hilsim/families/*/specs.py' --fail-under=95
+	$(BIN)/python -m coverage report --skip-covered --include='hilsim/world/geometry/*,hilsim/world/platforms/*,hilsim/protocols/*,hilsim/sensor/*,hilsim/emulator/*,hilsim/families/*/protocol/*,hilsim/parts/*/protocol.py,hilsim/parts/vehicle/physics/*,hilsim/families/*/packets.py,hilsim/families/*/plan.py,hilsim/families/*/family.py,hilsim/families/*/specs.py' --fail-under=95
 
 # Kernels that check the bounds of their arrays: what counts packets, copies them and changes what sends them. The cache has them beside those without checks.
 CHECKED_TESTS := $(addprefix tests/unit/,transmit sinks replay external daemon/test_follower.py daemon/test_live_packets.py) \

@@ -27,7 +27,7 @@ from hilsim.compilation.jit import kernel
 from hilsim.config.rig import load_rig
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.parts.external.recording import load_recording
-from hilsim.vehicle.live import live_state
+from hilsim.world.platforms.live import live_state
 
 STRETCH_S, SETTLED_S = 10.0, 1.5
 DELAY_MS, PORT = 50.0, 24210

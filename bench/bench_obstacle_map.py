@@ -16,8 +16,8 @@ from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.parts.vehicle.obstacle_messages import map_for_messages
 from hilsim.parts.vehicle.scan_messages import DistanceSensorSpec, ObstacleSpec
 from hilsim.streaming.obstacle_map import ObstacleMap, note_packet
-from hilsim.vehicle.live import LivePose, build_live_pose
-from hilsim.vehicle.platform import live_platform
+from hilsim.world.platforms.live import LivePose, build_live_pose
+from hilsim.world.platforms.platform import live_platform
 
 PACKETS = 20_000
 PACKET_NS = 1_327_104

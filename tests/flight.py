@@ -14,7 +14,7 @@ from hilsim.parts.vehicle.autopilot.loop_context import ControlWord, FlightCount
 from hilsim.parts.vehicle.autopilot.loop_setup import build_loop_setup, open_line
 from hilsim.parts.vehicle.autopilot.session import SessionState, SessionWord
 from hilsim.parts.vehicle.specs import ControllerSpec, VehicleRigSpec
-from hilsim.vehicle.live import build_live_pose
+from hilsim.world.platforms.live import build_live_pose
 from hilsim.world.scene.materials import DEFAULTS
 from hilsim.world.scene.primitives import plane
 from hilsim.world.scene.world import SceneObject, build_world

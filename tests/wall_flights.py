@@ -14,9 +14,9 @@ from hilsim.parts.vehicle.autopilot.vehicle_sensors import fill_gps, fill_sensor
 from hilsim.parts.vehicle.physics.multirotor import is_damaged
 from hilsim.parts.vehicle.physics.touching import TouchWord
 from hilsim.parts.vehicle.specs import ControllerSpec, VehicleRigSpec
-from hilsim.vehicle.live import build_live_pose
-from hilsim.vehicle.wind import wind_at
 from hilsim.world.geometry.poses import Pose
+from hilsim.world.platforms.live import build_live_pose
+from hilsim.world.platforms.wind import wind_at
 from hilsim.world.scene.materials import DEFAULTS
 from hilsim.world.scene.primitives import box, cylinder, plane
 from hilsim.world.scene.world import SceneObject, build_world

@@ -30,8 +30,8 @@ from hilsim.offline.spans import OfflineRig, build_offline, spans
 from hilsim.offline.stepper import Stepper
 from hilsim.read.analysis.decode import own_part
 from hilsim.read.analysis.returns_map import place_points
-from hilsim.vehicle.platform import platform_state
 from hilsim.world.geometry.poses import Pose
+from hilsim.world.platforms.platform import platform_state
 
 _BATCH_NS = 100_000_000
 _FOR_EVER_NS = 10**18

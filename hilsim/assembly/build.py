@@ -21,16 +21,16 @@ from hilsim.emulator.overlay import Overlay
 from hilsim.emulator.plan import HEARD_ROWS, no_sentences
 from hilsim.emulator.setting import LidarSetting
 from hilsim.protocols.ethernet import PAYLOAD_ONLY, Framing, LinkStyle, build_framing, mac_of
-from hilsim.vehicle.disturbance import NO_DISTURBANCE, Disturbance, build_disturbance
-from hilsim.vehicle.live import LivePose
-from hilsim.vehicle.platform import Platform, live_platform, platform_state
-from hilsim.vehicle.platform import build_platform as platform_on
 from hilsim.world.assets.library import is_in_library
 from hilsim.world.assets.scenes import scene_objects, scene_sdf, sdf_stamps
 from hilsim.world.assets.street.street import street_platform_track
 from hilsim.world.assets.trajectories import load_trajectory
 from hilsim.world.geometry.poses import Pose, mounting
 from hilsim.world.geometry.tracks import PoseTrack, fixed_track
+from hilsim.world.platforms.disturbance import NO_DISTURBANCE, Disturbance, build_disturbance
+from hilsim.world.platforms.live import LivePose
+from hilsim.world.platforms.platform import Platform, live_platform, platform_state
+from hilsim.world.platforms.platform import build_platform as platform_on
 from hilsim.world.scene.materials import Material
 from hilsim.world.scene.world import SceneObject, World, build_world, world_materials
 

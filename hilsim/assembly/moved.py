@@ -6,8 +6,8 @@ from typing import NamedTuple
 from hilsim.config.part_kind import parts_of
 from hilsim.config.rig import Rig
 from hilsim.errors import ConfigError
-from hilsim.vehicle.live import LivePose
 from hilsim.world.geometry.live_keys import NO_LIVE_KEYS, LiveKeys
+from hilsim.world.platforms.live import LivePose
 from hilsim.world.scene.world import SceneObject
 
 

@@ -20,9 +20,9 @@ from hilsim.read.analysis.map_files import check_map_path, write_map
 from hilsim.read.analysis.returns_map import ReturnsMap, place_points
 from hilsim.read.background.job import Motion, check_covered
 from hilsim.read.background.poses import load_motion
-from hilsim.vehicle.platform import build_platform
 from hilsim.world.geometry.poses import Pose, mounting
 from hilsim.world.geometry.tracks import fixed_track
+from hilsim.world.platforms.platform import build_platform
 
 _STEP_S = 0.5
 _PACKETS_AT_ONCE = 4096

@@ -118,7 +118,7 @@ class PartKind(Generic[S]):
     def motion(self, rig: Rig, world: Any, until_ns: int | None, changes: Sequence[tuple[ChangeSpec, Any]]) -> Any:
         """Poses of the sensors that it ``carries`` in a world, from rig time 0 until another (``world.geometry.tracks.PoseTrack``), for rendering without a clock.
 
-        ``changes`` concern it, or the world that it moves in, each with the world after it. Without ``until_ns``: poses that a thread goes on with (``vehicle.live.LivePose``).
+        ``changes`` concern it, or the world that it moves in, each with the world after it. Without ``until_ns``: poses that a thread goes on with (``world.platforms.live.LivePose``).
 
         Raises:
             ConfigError: it cannot start where it is, or cannot move without a clock.

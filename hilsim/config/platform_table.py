@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from hilsim.errors import require
-from hilsim.vehicle.disturbance import DisturbanceSpec
 from hilsim.world.geometry.frames import Vector
+from hilsim.world.platforms.disturbance import DisturbanceSpec
 
 
 @dataclass(frozen=True, kw_only=True)

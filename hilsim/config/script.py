@@ -19,7 +19,7 @@ from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.optics.window import WindowSpec
 from hilsim.sensor.setup import ChangeableSettings, ReturnModeName
 from hilsim.sensor.specs import PulseWord
-from hilsim.vehicle.wind import WindSpec
+from hilsim.world.platforms.wind import WindSpec
 from hilsim.world.scene.object_specs import MeshSpec, MotionSpec, ObjectSpec, Rule, finite
 from hilsim.world.scene.shape_specs import BoxSpec, CapsuleSpec, ConeSpec, CylinderSpec, EllipsoidSpec, PlaneSpec, SphereSpec
 

@@ -27,7 +27,7 @@ from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading
 from hilsim.transmit.specs import FlowSpec
 from hilsim.transmit.transmitter import Transmitter
-from hilsim.vehicle.live import LivePose
+from hilsim.world.platforms.live import LivePose
 from hilsim.world.scene.world import World
 
 

@@ -36,7 +36,7 @@ from hilsim.registry import OWN
 if TYPE_CHECKING:
     from hilsim.emulator.plan import LidarPlan
     from hilsim.emulator.workspace import Workspace
-    from hilsim.vehicle.platform import Platform
+    from hilsim.world.platforms.platform import Platform
     from hilsim.world.scene.world import World
 
 _CHILD = "import importlib, sys; importlib.import_module(sys.argv[1]).main(sys.argv[2], int(sys.argv[3]))"
@@ -241,9 +241,9 @@ class _SomeLidar(NamedTuple):
 def _some_lidar(rig: Rig) -> _SomeLidar:
     """The rig's first lidar on a platform that stands still."""
     from hilsim.emulator.workspace import allocate_workspace  # noqa: PLC0415
-    from hilsim.vehicle.platform import build_platform  # noqa: PLC0415
     from hilsim.world.geometry.poses import Pose  # noqa: PLC0415
     from hilsim.world.geometry.tracks import fixed_track  # noqa: PLC0415
+    from hilsim.world.platforms.platform import build_platform  # noqa: PLC0415
     from hilsim.world.scene.world import build_world  # noqa: PLC0415
 
     plan = build_lidar_plan(rig.lidars[0], seed=0, utc_epoch_ns=0, may_change=_has_rare(rig, 0))

@@ -34,7 +34,7 @@ from hilsim.transmit.brake import brake_reason
 from hilsim.transmit.kernel_drops import read_kernel_drops
 from hilsim.transmit.statistics import Counter
 from hilsim.transmit.transmitter import Transmitter
-from hilsim.vehicle.live import LivePose
+from hilsim.world.platforms.live import LivePose
 
 P = TypeVar("P", bound=Part)
 

@@ -15,9 +15,9 @@ from hilsim.sensor.clock import remainder_of, rig_after, rig_from_device
 from hilsim.sensor.head import head_turns
 from hilsim.sensor.mirror import Mirror, image_point
 from hilsim.sensor.optics.beam import Beam
-from hilsim.vehicle.disturbance import keyframes_at
-from hilsim.vehicle.platform import Platform, next_keyframes, state_between
 from hilsim.world.geometry.rotations import multiply, rotate
+from hilsim.world.platforms.disturbance import keyframes_at
+from hilsim.world.platforms.platform import Platform, next_keyframes, state_between
 
 _SINE, _COSINE, _LEVEL, _RISE, _ELAPSED = 0, 1, 2, 3, 4
 _AIMS = 5

@@ -17,7 +17,7 @@ from hilsim.emulator.reception.detection import respond
 from hilsim.emulator.schedule import write_sequences_of
 from hilsim.emulator.workspace import LAYERS, Workspace
 from hilsim.protocols.ethernet import Framing, write_headers
-from hilsim.vehicle.platform import Platform
+from hilsim.world.platforms.platform import Platform
 from hilsim.world.render.packets import cast_packets
 from hilsim.world.scene.world import World
 

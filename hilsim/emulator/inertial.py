@@ -5,9 +5,9 @@ import math
 from hilsim.compilation.jit import kernel, stage_kernel
 from hilsim.emulator.plan import LidarPlan
 from hilsim.units import NS_PER_S
-from hilsim.vehicle.platform import Platform, platform_state
 from hilsim.world.geometry.frames import Quaternion, Vector
 from hilsim.world.geometry.rotations import conjugate, multiply, rotate
+from hilsim.world.platforms.platform import Platform, platform_state
 
 STANDARD_GRAVITY_MPS2 = 9.80665
 SPAN_NS = 20_000_000

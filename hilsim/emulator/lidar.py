@@ -26,7 +26,7 @@ from hilsim.emulator.workspace import Returns, Workspace, allocate_workspace
 from hilsim.protocols.ethernet import PAYLOAD_ONLY, Framing
 from hilsim.sensor.clock import device_from_rig, rig_from_device
 from hilsim.sensor.position_stream import next_position, seek_positions
-from hilsim.vehicle.platform import Platform
+from hilsim.world.platforms.platform import Platform
 from hilsim.world.render.renderer import Renderer
 from hilsim.world.scene.world import World
 

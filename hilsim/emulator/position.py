@@ -11,8 +11,8 @@ from hilsim.emulator.plan import Gps, LidarPlan
 from hilsim.protocols.nmea import write_gprmc
 from hilsim.sensor.clock import DeviceClock, rig_from_device
 from hilsim.units import NS_PER_S
-from hilsim.vehicle.platform import Platform, platform_state
 from hilsim.world.geometry.geodesy import geodetic
+from hilsim.world.platforms.platform import Platform, platform_state
 
 _SPEED_SPAN_NS = 100_000_000
 

@@ -24,8 +24,8 @@ from hilsim.protocols.ethernet import Framing
 from hilsim.sensor.echoes import BACKGROUND_ALONE, COSINE, ECHO, ENERGY, INSTANCE, MIRRORED, RAY, RETRO, TRIANGLE, Hits, return_type
 from hilsim.sensor.response import Response, brightness
 from hilsim.sensor.unit.warm_up import warm_up_m
-from hilsim.vehicle.platform import Platform, platform_state
 from hilsim.world.geometry.rotations import multiply, normalise, rotate
+from hilsim.world.platforms.platform import Platform, platform_state
 from hilsim.world.scene.world import World
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hilsim.offline.snapshot import STILL, Motion
-from hilsim.vehicle.live import STATE_SIZE, LivePose, write_state
 from hilsim.world.geometry.frames import Vector
 from hilsim.world.geometry.live_keys import LiveKeys, write_keys
 from hilsim.world.geometry.rotations import conjugate, multiply
+from hilsim.world.platforms.live import STATE_SIZE, LivePose, write_state
 
 _PLATFORM = 0
 """Number of the platform among the bodies; objects have others."""

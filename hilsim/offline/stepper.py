@@ -31,12 +31,12 @@ from hilsim.offline.spans import OfflineRig, OfflineSource
 from hilsim.protocols.osi import NO_OBJECT
 from hilsim.sensor.clock import rig_from_device
 from hilsim.sensor.position_stream import next_position
-from hilsim.vehicle.disturbance import NO_DISTURBANCE, build_disturbance
-from hilsim.vehicle.live import LivePose, build_live_pose
-from hilsim.vehicle.platform import Platform, live_platform
 from hilsim.world.assets.scenes import primitive
 from hilsim.world.geometry.live_keys import LivePlacement, build_live_keys
 from hilsim.world.geometry.poses import mounting
+from hilsim.world.platforms.disturbance import NO_DISTURBANCE, build_disturbance
+from hilsim.world.platforms.live import LivePose, build_live_pose
+from hilsim.world.platforms.platform import Platform, live_platform
 from hilsim.world.scene.materials import DEFAULTS
 from hilsim.world.scene.mesh import Mesh
 from hilsim.world.scene.object_specs import ObjectSpec

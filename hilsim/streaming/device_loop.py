@@ -26,7 +26,7 @@ from hilsim.streaming.render_loop import await_former, await_packets, begin_loop
 from hilsim.streaming.render_state import RenderCounter, RenderStream
 from hilsim.transmit.libc import monotonic_ns
 from hilsim.transmit.ring import push
-from hilsim.vehicle.platform import Platform
+from hilsim.world.platforms.platform import Platform
 from hilsim.world.render.renderer import DeviceRenderer
 from hilsim.world.scene.world import World
 

@@ -21,9 +21,9 @@ from hilsim.compilation.jit import by_reference, constant, inlined_kernel, kerne
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.workspace import Returns, Workspace
 from hilsim.streaming.obstacle_sectors import SECTORS, note_return
-from hilsim.vehicle.live import LivePose, live_state
 from hilsim.world.geometry.frames import Quaternion, Vector
 from hilsim.world.geometry.rotations import rotate
+from hilsim.world.platforms.live import LivePose, live_state
 
 TURN_SLICES = 16
 _ROWS = TURN_SLICES + 1

@@ -14,7 +14,7 @@ from hilsim.protocols.ethernet import Framing
 from hilsim.transmit.brake import allocate_brake
 from hilsim.transmit.ring import Rings
 from hilsim.transmit.statistics import BINS
-from hilsim.vehicle.platform import Platform
+from hilsim.world.platforms.platform import Platform
 
 _SCHEDULES_MAX = 10
 

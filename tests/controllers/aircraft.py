@@ -12,9 +12,9 @@ from hilsim.parts.vehicle.physics.magnetometer import build_magnetometer, magnet
 from hilsim.parts.vehicle.physics.multirotor import advance, build_multirotor, orientation_of, position_of, state_at, velocity_of
 from hilsim.parts.vehicle.physics.pressure import barometer, build_pressure_sensors, differential_pressure
 from hilsim.parts.vehicle.physics.specs import VehicleSpec
-from hilsim.vehicle.wind import WindSpec, build_wind, wind_at, wind_from
 from hilsim.world.geometry.geodesy import HomeSpec, build_home, geodetic_at
 from hilsim.world.geometry.rotations import conjugate, rotate
+from hilsim.world.platforms.wind import WindSpec, build_wind, wind_at, wind_from
 from tests.controllers.puppet import Reading
 
 HOME = HomeSpec(latitude_deg=47.397742, longitude_deg=8.545594, altitude_m=488.0)

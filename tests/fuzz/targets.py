@@ -51,7 +51,6 @@ from hilsim.replay.offline import OfflineReplay
 from hilsim.replay.specs import ReplaySpec
 from hilsim.show.outputs.packets import read_packets
 from hilsim.telemetry.server import serve_metrics
-from hilsim.vehicle.live import build_live_pose, live_state
 from hilsim.world.assets.extent import check_extent
 from hilsim.world.assets.heightmaps import heightmap_mesh
 from hilsim.world.assets.meshes import load_mesh
@@ -60,6 +59,7 @@ from hilsim.world.assets.terrain import load_terrain
 from hilsim.world.assets.trajectories import load_trajectory
 from hilsim.world.geometry.live_keys import build_live_keys, live_pose
 from hilsim.world.geometry.poses import Pose
+from hilsim.world.platforms.live import build_live_pose, live_state
 from hilsim.world.scene.mesh import Mesh
 from hilsim.world.scene.object_specs import MeshSpec, TerrainSpec
 from hilsim.world.scene.specs import BUILT_IN_MATERIALS

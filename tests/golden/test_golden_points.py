@@ -17,9 +17,9 @@ from hilsim.families.cepton.protocol.stdv import POINT_DTYPE, PointFlag
 from hilsim.families.cepton.setting import CeptonSetting
 from hilsim.sensor.mirror import MirrorSpec
 from hilsim.sensor.specs import ClockSetting
-from hilsim.vehicle.platform import build_platform
 from hilsim.world.geometry.poses import Pose
 from hilsim.world.geometry.tracks import fixed_track
+from hilsim.world.platforms.platform import build_platform
 from hilsim.world.scene.materials import Material
 from hilsim.world.scene.primitives import box
 from hilsim.world.scene.world import SceneObject, build_world

@@ -27,8 +27,8 @@ from hilsim.limits import EVENT_LONGEST_S, EVENT_SHORTEST_S, Limit
 from hilsim.registry import OWN_PARTS
 from hilsim.telemetry.answers import health_answer, histogram_answer, in_json, packet_streams_answer
 from hilsim.telemetry.metrics import LATENCY_BOUNDS_S, TIMING_BOUNDS_S
-from hilsim.vehicle.live import newest_state
 from hilsim.version import __version__
+from hilsim.world.platforms.live import newest_state
 
 if TYPE_CHECKING:
     from hilsim.telemetry.readings import Reading

@@ -22,7 +22,7 @@ from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import packet_start_ns
 from hilsim.emulator.workspace import Returns, Workspace
 from hilsim.protocols.ethernet import Framing
-from hilsim.vehicle.platform import Platform
+from hilsim.world.platforms.platform import Platform
 from hilsim.world.scene.world import World
 
 CAPACITY = 256

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from hilsim.compilation.jit import inlined_kernel, kernel, stage_kernel
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.workspace import Returns, Workspace
-from hilsim.vehicle.platform import Platform
+from hilsim.world.platforms.platform import Platform
 from hilsim.world.scene.world import World
 
 

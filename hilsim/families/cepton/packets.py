@@ -15,7 +15,7 @@ from hilsim.families.cepton.protocol.info import write_sync_offset
 from hilsim.families.cepton.protocol.stdv import COUNT_MAX, POINT_SIZE, POINT_UNIT_M, PointFlag, write_stdv_header, write_stdv_point
 from hilsim.sensor.clock import counter_us, utc_lead_us
 from hilsim.sensor.mirror import image_point, scan_number
-from hilsim.vehicle.platform import Platform
+from hilsim.world.platforms.platform import Platform
 
 _PARITY, _SECOND, _NO_RETURN = constant(PointFlag.FRAME_PARITY), constant(PointFlag.SECOND_RETURN), constant(PointFlag.NO_RETURN)
 _UNREPRESENTABLE = constant(EmulatorCount.UNREPRESENTABLE)

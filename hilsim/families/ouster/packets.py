@@ -36,8 +36,8 @@ from hilsim.sensor.clock import DeviceClock, rig_from_device, scaled_down, scale
 from hilsim.sensor.echoes import COSINE, ENERGY, INSTANCE, RANGE, RAY, TRIANGLE
 from hilsim.sensor.optics.false_alarms import FalseAlarms
 from hilsim.sensor.response import CHANNELS_PER_STREAM
-from hilsim.vehicle.platform import Platform
 from hilsim.world.geometry.rotations import rotate
+from hilsim.world.platforms.platform import Platform
 from hilsim.world.render.truth import hit_normal
 from hilsim.world.scene.world import World
 

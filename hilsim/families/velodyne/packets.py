@@ -15,7 +15,7 @@ from hilsim.emulator.workspace import Returns
 from hilsim.families.velodyne.protocol.data import RECORDS_PER_BLOCK, encode_data_packet
 from hilsim.families.velodyne.protocol.position import NMEA_SIZE, encode_imu_module, encode_position_packet
 from hilsim.sensor.clock import DeviceClock, rig_from_device, stamp_us
-from hilsim.vehicle.platform import Platform
+from hilsim.world.platforms.platform import Platform
 
 _RECORDS = constant(RECORDS_PER_BLOCK)
 

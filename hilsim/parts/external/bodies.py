@@ -13,9 +13,9 @@ import numpy.typing as npt
 from hilsim.compilation.atomics import load_acquire, shared_words, store_release
 from hilsim.compilation.jit import by_reference, kernel
 from hilsim.parts.external.messages import HAS_RATES, HAS_VELOCITY, IS_HIDDEN
-from hilsim.vehicle.live import STATE_SIZE, LivePose, write_state
 from hilsim.world.geometry.live_keys import LiveKeys, write_key
 from hilsim.world.geometry.rotations import conjugate, multiply, rotation_vector, turned_by
+from hilsim.world.platforms.live import STATE_SIZE, LivePose, write_state
 
 STEP_NS = 4_000_000
 """Time from the latest firing that may be rendered to an extrapolated key."""
@@ -79,7 +79,7 @@ class Bodies(NamedTuple):
     Attributes:
         words: ``int64[n, 16]``, ``BodyWord`` of each body; row 0 is the platform.
         known: ``int64[8]``, column 0: number of bodies known; column 1: rig time up to which firings were rendered before the thread began.
-        newest: ``float64[n, 13]``, newest state received, as in ``vehicle.live``.
+        newest: ``float64[n, 13]``, newest state received, as in ``world.platforms.live``.
         slope: ``float64[n, 6]``, mean velocity and mean rates between the two poses before.
         committed: ``float64[n, 13]``, newest state committed.
         speed_mps: ``float64[n]``, largest speed of each body.

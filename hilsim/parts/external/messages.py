@@ -222,7 +222,7 @@ def read_pose(poses: npt.NDArray[Any], row: int, state: npt.NDArray[np.float64])
     Args:
         poses: Array of ``POSE_DTYPE``.
         row: The record.
-        state: ``float64[13]``, output as in ``vehicle.live``: position, velocity, orientation of unit length, rates. What is not given is zeros.
+        state: ``float64[13]``, output as in ``world.platforms.live``: position, velocity, orientation of unit length, rates. What is not given is zeros.
     """
     pose = poses[row]
     flags = np.int64(pose["flags"])

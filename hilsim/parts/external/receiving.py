@@ -22,8 +22,8 @@ from hilsim.replay.player import AHEAD_NS
 from hilsim.transmit.links.sockets import open_udp
 from hilsim.transmit.packet_queue import take
 from hilsim.transmit.scheduling import ThreadSettings, enter
-from hilsim.vehicle.live import build_live_pose
 from hilsim.world.geometry.live_keys import LivePlacement
+from hilsim.world.platforms.live import build_live_pose
 
 _PRIORITY_BELOW = 5
 """Priority below sending and above rendering: a message takes some microseconds, rendering a packet 100 us."""

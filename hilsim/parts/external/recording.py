@@ -20,8 +20,8 @@ from hilsim.offline.snapshot import STILL
 from hilsim.parts.external.bodies import Bodies
 from hilsim.parts.external.limits import RECORDED_POSES
 from hilsim.parts.external.messages import HAS_RATES, HAS_VELOCITY, HEADER_DTYPE, IS_HIDDEN, MAGIC, POSE_DTYPE, VERSION, MessageKind
-from hilsim.vehicle.live import STATE_SIZE, LivePose, build_live_pose, write_state
 from hilsim.world.geometry.live_keys import LiveKeys, build_live_keys, write_key
+from hilsim.world.platforms.live import STATE_SIZE, LivePose, build_live_pose, write_state
 
 KEY_DTYPE = np.dtype([("header", HEADER_DTYPE), ("pose", POSE_DTYPE)])
 _PERIOD_S = 0.1

@@ -10,10 +10,10 @@ from hilsim.errors import ConfigError
 from hilsim.parts.external.bodies import OBJECT_SPACING_NS, SPACING_NS
 from hilsim.parts.external.recording import load_recording
 from hilsim.parts.external.specs import ExternalSpec
-from hilsim.vehicle.live import SLOTS, STATE_SIZE, LivePose, build_live_pose, write_state
 from hilsim.world.assets.scenes import Assets
 from hilsim.world.geometry.live_keys import KEYS, LivePlacement, build_live_keys
 from hilsim.world.geometry.poses import mounting
+from hilsim.world.platforms.live import SLOTS, STATE_SIZE, LivePose, build_live_pose, write_state
 from hilsim.world.scene.specs import material_hint
 from hilsim.world.scene.world import SceneObject
 

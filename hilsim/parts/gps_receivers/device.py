@@ -15,7 +15,7 @@ from hilsim.sensor.clock import build_device_clock
 from hilsim.sensor.specs import ClockSetting
 from hilsim.transmit.links.timed_bytes import TimedBytes
 from hilsim.units import NS_PER_S
-from hilsim.vehicle.platform import Platform
+from hilsim.world.platforms.platform import Platform
 from hilsim.world.scene.world import World
 
 

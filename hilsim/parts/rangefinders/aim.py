@@ -7,10 +7,10 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import kernel
 from hilsim.parts.rangefinders.specs import RangefinderSpec
-from hilsim.vehicle.platform import Platform, platform_state
 from hilsim.world.geometry.frames import Quaternion, Vector, sensor_direction
 from hilsim.world.geometry.poses import extrinsics
 from hilsim.world.geometry.rotations import multiply, rotate
+from hilsim.world.platforms.platform import Platform, platform_state
 
 
 class RangefinderRays(NamedTuple):

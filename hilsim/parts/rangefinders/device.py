@@ -13,7 +13,7 @@ from hilsim.parts.rangefinders.aim import platform_rays
 from hilsim.parts.rangefinders.registry import build_rangefinder, rangefinder_names
 from hilsim.parts.rangefinders.specs import RangefinderSpec
 from hilsim.transmit.links.timed_bytes import TimedBytes
-from hilsim.vehicle.platform import Platform
+from hilsim.world.platforms.platform import Platform
 from hilsim.world.render.cpu import cast_rays
 from hilsim.world.scene.successive import SuccessiveWorlds
 from hilsim.world.scene.world import World

@@ -17,10 +17,10 @@ from hilsim.emulator.setting import LidarSetting
 from hilsim.parts.rovers.driving import DriveState, orientation_of
 from hilsim.parts.rovers.sender import RoverSource, scan_sources
 from hilsim.read.analysis.decode import decode_emulated
-from hilsim.vehicle.platform import build_platform
 from hilsim.world.geometry.poses import Pose
 from hilsim.world.geometry.rotations import matrix_from_quaternion
 from hilsim.world.geometry.tracks import fixed_track
+from hilsim.world.platforms.platform import build_platform
 from hilsim.world.scene.world import World
 
 if TYPE_CHECKING:

@@ -39,8 +39,8 @@ from hilsim.transmit.links.budget import LinkBudget
 from hilsim.transmit.links.sockets import open_udp
 from hilsim.transmit.packet_queue import put, take
 from hilsim.transmit.scheduling import ThreadSettings, enter
-from hilsim.vehicle.live import LivePose, build_live_pose
 from hilsim.world.geometry.geodesy import Home
+from hilsim.world.platforms.live import LivePose, build_live_pose
 from hilsim.world.scene.world import World
 
 log = structlog.get_logger("hilsim")

@@ -20,8 +20,8 @@ from hilsim.telemetry.metrics import MIN_LOST, Losses
 if TYPE_CHECKING:
     from hilsim.daemon.parts import RigContext
     from hilsim.parts.vehicle.part import VehiclePart
-    from hilsim.vehicle.live import LivePose
     from hilsim.world.geometry.tracks import PoseTrack
+    from hilsim.world.platforms.live import LivePose
     from hilsim.world.scene.world import World
 
 _KERNELS = 120

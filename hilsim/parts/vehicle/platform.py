@@ -14,10 +14,10 @@ from hilsim.parts.vehicle.physics.multirotor import Multirotor, build_multirotor
 from hilsim.parts.vehicle.physics.specs import VehicleSpec
 from hilsim.parts.vehicle.physics.surroundings import is_below_ground
 from hilsim.parts.vehicle.specs import VehicleRigSpec
-from hilsim.vehicle.live import STATE_SIZE, LivePose, build_live_pose, write_state
-from hilsim.vehicle.wind import build_wind
 from hilsim.world.geometry.frames import Vector
 from hilsim.world.geometry.tracks import PoseTrack
+from hilsim.world.platforms.live import STATE_SIZE, LivePose, build_live_pose, write_state
+from hilsim.world.platforms.wind import build_wind
 from hilsim.world.scene.world import World
 
 VEHICLE = "vehicle"

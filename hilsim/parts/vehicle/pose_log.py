@@ -1,6 +1,6 @@
 """File of a vehicle's true states: a row for each sample of pose, velocity and rates, with contacts and the error of the autopilot's estimate.
 
-A separate thread reads the states that the flight thread leaves in ``vehicle.live``; the flight thread does not depend on it. A write error is reported
+A separate thread reads the states that the flight thread leaves in ``world.platforms.live``; the flight thread does not depend on it. A write error is reported
 once and has no other effect.
 """
 
@@ -19,7 +19,7 @@ from hilsim.errors import CaptureError
 from hilsim.parts.vehicle.autopilot.passing_state import AutopilotStatus, Errors, Truth
 from hilsim.parts.vehicle.autopilot.session import SessionState
 from hilsim.units import NS_PER_S
-from hilsim.vehicle.live import LivePose
+from hilsim.world.platforms.live import LivePose
 
 log = structlog.get_logger("hilsim")
 

@@ -13,9 +13,9 @@ from hilsim.parts.vehicle.scan_messages import DistanceSensorSpec, ObstacleSpec
 from hilsim.protocols.ardupilot_json import JSON_PORT
 from hilsim.transmit.links.addresses import RATES_HZ, host_and_port, is_address
 from hilsim.transmit.links.line import SerialSpec
-from hilsim.vehicle.wind import WindSpec
 from hilsim.world.geometry.frames import Vector
 from hilsim.world.geometry.geodesy import HomeSpec
+from hilsim.world.platforms.wind import WindSpec
 
 Rule = tuple[bool, str]
 _MAVLINK_KINDS = ("serial", "tcp", "udp")

@@ -14,8 +14,8 @@ import numpy.typing as npt
 from hilsim.compilation.jit import constant, kernel
 from hilsim.errors import require
 from hilsim.limits import COORDINATE_M
-from hilsim.vehicle.platform import Platform, platform_state
 from hilsim.world.geometry.rotations import rotate
+from hilsim.world.platforms.platform import Platform, platform_state
 
 BLOCK_CELLS = 16
 """Cells of a block along each axis."""

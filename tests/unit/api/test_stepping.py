@@ -16,10 +16,10 @@ from hilsim.offline.pose_keys import KeyBuffer, ObjectKeys, PlatformKeys
 from hilsim.offline.spans import merged
 from hilsim.offline.stepper import last_firing_ns
 from hilsim.protocols.osi import LIGHT_MPS, decode_reflections
-from hilsim.vehicle.live import build_live_pose
-from hilsim.vehicle.platform import live_platform
 from hilsim.world.geometry.live_keys import LivePlacement, build_live_keys
 from hilsim.world.geometry.poses import Pose
+from hilsim.world.platforms.live import build_live_pose
+from hilsim.world.platforms.platform import live_platform
 from hilsim.world.scene.materials import DEFAULTS
 from hilsim.world.scene.primitives import box
 from hilsim.world.scene.world import SceneObject, build_world

@@ -14,7 +14,7 @@ from hilsim.parts.vehicle.autopilot.ardupilot_loop import SILENT_NS, JsonPilot
 from hilsim.parts.vehicle.autopilot.loop_context import FlightCount
 from hilsim.parts.vehicle.autopilot.loop_setup import build_loop_setup, open_line
 from hilsim.parts.vehicle.autopilot.session import SessionState, SessionWord
-from hilsim.vehicle.live import build_live_pose
+from hilsim.world.platforms.live import build_live_pose
 from tests.compiled import compiled_only
 from tests.flight import _FLOOR, vehicle_spec
 from tests.unit.vehicle.vehicles import profile

@@ -18,9 +18,9 @@ from hilsim.parts.vehicle.autopilot.loop_setup import (
 from hilsim.parts.vehicle.physics.multirotor import build_multirotor
 from hilsim.parts.vehicle.specs import ControllerSpec, FlightWaypointSpec, VehicleRigSpec
 from hilsim.protocols.mavlink.messages import HIL_FLAG, PROTOCOL_VERSION
-from hilsim.vehicle.wind import WindSpec, build_wind
 from hilsim.world.geometry.poses import Pose
 from hilsim.world.geometry.tracks import track_state
+from hilsim.world.platforms.wind import WindSpec, build_wind
 from hilsim.world.scene.materials import DEFAULTS
 from hilsim.world.scene.primitives import plane
 from hilsim.world.scene.world import SceneObject, build_world

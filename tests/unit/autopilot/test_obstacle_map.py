@@ -16,10 +16,10 @@ from hilsim.parts.vehicle.scan_messages import DistanceSensorSpec, ObstacleSpec
 from hilsim.protocols.ethernet import PAYLOAD_ONLY
 from hilsim.sensor.specs import DecimationSpec
 from hilsim.streaming.obstacle_map import TURN_SLICES, no_obstacle_map, note_packet, sight
-from hilsim.vehicle.live import STATE_SIZE, build_live_pose, write_state
-from hilsim.vehicle.platform import live_platform
 from hilsim.world.geometry.poses import Pose
 from hilsim.world.geometry.rotations import from_roll_pitch_yaw, matrix_from_quaternion
+from hilsim.world.platforms.live import STATE_SIZE, build_live_pose, write_state
+from hilsim.world.platforms.platform import live_platform
 from hilsim.world.scene.materials import DEFAULTS
 from hilsim.world.scene.primitives import box, plane
 from hilsim.world.scene.world import SceneObject, build_world

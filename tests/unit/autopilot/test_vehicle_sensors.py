@@ -18,9 +18,9 @@ from hilsim.parts.vehicle.physics.magnetism import magnetic_field
 from hilsim.parts.vehicle.physics.multirotor import build_multirotor, state_at
 from hilsim.parts.vehicle.physics.sensor_specs import BarometerSpec, GpsSpec, ImuSpec, MagnetometerSpec, PitotSpec, SensorsSpec
 from hilsim.protocols.mavlink.messages import HIL_GPS, HIL_SENSOR, build_draft
-from hilsim.vehicle.live import build_live_pose, write_state
 from hilsim.world.geometry.geodesy import HomeSpec
 from hilsim.world.geometry.rotations import from_roll_pitch_yaw
+from hilsim.world.platforms.live import build_live_pose, write_state
 from tests.compiled import compiled_only
 from tests.unit.vehicle.vehicles import BARE
 

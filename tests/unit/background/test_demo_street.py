@@ -24,11 +24,11 @@ from hilsim.read.background.movement import check_standing
 from hilsim.read.background.part import FoundSensor
 from hilsim.read.background.partial import merge
 from hilsim.read.background.surface import SurfaceRule, form_map
-from hilsim.vehicle.platform import build_platform, platform_state
 from hilsim.world.assets.scenes import scene_objects
 from hilsim.world.geometry.poses import Pose
 from hilsim.world.geometry.rotations import rotate
 from hilsim.world.geometry.tracks import PoseTrack, fixed_track
+from hilsim.world.platforms.platform import build_platform, platform_state
 from hilsim.world.scene.background import AzimuthGrid
 from hilsim.world.scene.world import build_world
 from tests.lidars import exact_signal

@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hilsim.vehicle.wind import WindSpec
+from hilsim.world.platforms.wind import WindSpec
 from hilsim_flight_controller.controller import Px4, Px4Spec
 from tests.compiled import compiled_only
 from tests.controllers.aircraft import Aircraft

@@ -9,7 +9,7 @@ from hilsim.parts.vehicle.flying import FlyingVehicle
 from hilsim.parts.vehicle.log import FlightLog
 from hilsim.parts.vehicle.physics.touching import Touching, TouchWord
 from hilsim.transmit.scheduling import ThreadSettings
-from hilsim.vehicle.live import build_live_pose
+from hilsim.world.platforms.live import build_live_pose
 from hilsim.world.scene.world import build_world
 from tests.flight import vehicle_spec
 from tests.unit.vehicle.vehicles import BARE

@@ -23,7 +23,7 @@ from hilsim.transmit.links.addresses import RATES_HZ
 from hilsim.transmit.links.budget import LinkRates, plan_link
 from hilsim.transmit.links.line import Line, LineKind
 from hilsim.transmit.scheduling import ThreadSettings
-from hilsim.vehicle.live import build_live_pose
+from hilsim.world.platforms.live import build_live_pose
 from hilsim.world.scene.materials import DEFAULTS
 from hilsim.world.scene.primitives import plane
 from hilsim.world.scene.world import SceneObject, build_world

@@ -11,7 +11,7 @@ from hilsim.errors import CaptureError
 from hilsim.parts.vehicle.autopilot.passing_state import AutopilotStatus, Errors
 from hilsim.parts.vehicle.autopilot.session import SessionState
 from hilsim.parts.vehicle.pose_log import COLUMNS, PoseLog, newest_truth, samples_since
-from hilsim.vehicle.live import LivePose, build_live_pose, write_state
+from hilsim.world.platforms.live import LivePose, build_live_pose, write_state
 
 MS = 1_000_000
 

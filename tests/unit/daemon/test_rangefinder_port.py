@@ -15,10 +15,10 @@ from hilsim.daemon.serial_devices.port import SerialDevicePort
 from hilsim.parts.rangefinders.device import RangefinderDevice
 from hilsim.parts.rangefinders.ld06 import Ld06Spec
 from hilsim.parts.rangefinders.tfmini import TfminiSpec
-from hilsim.vehicle.live import build_live_pose
-from hilsim.vehicle.platform import build_platform, live_platform
 from hilsim.world.geometry.poses import Pose
 from hilsim.world.geometry.tracks import fixed_track
+from hilsim.world.platforms.live import build_live_pose
+from hilsim.world.platforms.platform import build_platform, live_platform
 from hilsim.world.scene.materials import DEFAULTS
 from hilsim.world.scene.primitives import box
 from hilsim.world.scene.world import SceneObject, build_world

@@ -9,10 +9,10 @@ from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.sensor.time_input import GpsSetting
-from hilsim.vehicle.disturbance import DisturbanceSpec, build_disturbance
-from hilsim.vehicle.platform import build_platform
 from hilsim.world.geometry.poses import Pose
 from hilsim.world.geometry.tracks import linear_track
+from hilsim.world.platforms.disturbance import DisturbanceSpec, build_disturbance
+from hilsim.world.platforms.platform import build_platform
 from hilsim.world.scene.materials import Material
 from hilsim.world.scene.primitives import box, sphere
 from hilsim.world.scene.world import SceneObject, build_world

@@ -13,9 +13,9 @@ from hilsim.emulator.reception.detection import respond
 from hilsim.emulator.workspace import allocate_workspace
 from hilsim.sensor.signal.spec import SignalSpec
 from hilsim.sensor.unit.encoder import EncoderSpec, RateJitterSpec
-from hilsim.vehicle.platform import build_platform
 from hilsim.world.geometry.poses import Pose
 from hilsim.world.geometry.tracks import fixed_track
+from hilsim.world.platforms.platform import build_platform
 from hilsim.world.scene.materials import Material
 from hilsim.world.scene.mesh import Mesh
 from hilsim.world.scene.world import SceneObject, build_world

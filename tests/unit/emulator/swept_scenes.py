@@ -8,9 +8,9 @@ from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.workspace import EmulatorCount, allocate_workspace
 from hilsim.families.cepton.protocol.stdv import PointFlag, decode_stdv_points, read_stdv_header
 from hilsim.sensor.mirror import build_mirror, image_point
-from hilsim.vehicle.platform import build_platform
 from hilsim.world.geometry.poses import Pose
 from hilsim.world.geometry.tracks import fixed_track
+from hilsim.world.platforms.platform import build_platform
 from hilsim.world.scene.world import build_world
 from tests.lidars import lidar_setting
 

@@ -11,10 +11,10 @@ from hilsim.emulator.lidar import LidarEmulator
 from hilsim.families.velodyne.protocol.data import decode_data_packets
 from hilsim.families.velodyne.protocol.position import decode_imu
 from hilsim.families.velodyne.specs import VelodyneSpec
-from hilsim.vehicle.platform import build_platform
 from hilsim.world.geometry.poses import Pose
 from hilsim.world.geometry.rotations import about_axis, from_roll_pitch_yaw
 from hilsim.world.geometry.tracks import fixed_track, smooth_track
+from hilsim.world.platforms.platform import build_platform
 from hilsim.world.scene.world import build_world
 from tests.lidars import lidar_setting
 

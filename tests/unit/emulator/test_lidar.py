@@ -19,9 +19,9 @@ from hilsim.sensor.optics.false_alarms import FalseAlarmSpec, SpuriousSpec, SunS
 from hilsim.sensor.optics.window import WindowSpec
 from hilsim.sensor.specs import ClockSetting, DecimationSpec
 from hilsim.sensor.unit.encoder import RateJitterSpec
-from hilsim.vehicle.disturbance import NO_DISTURBANCE, DisturbanceSpec, build_disturbance
-from hilsim.vehicle.platform import platform_state
 from hilsim.world.geometry.rotations import rotate
+from hilsim.world.platforms.disturbance import NO_DISTURBANCE, DisturbanceSpec, build_disturbance
+from hilsim.world.platforms.platform import platform_state
 from tests.compiled import COMPILED, compiled_only
 from tests.renderers import CpuRenderer, ReferenceRenderer
 

@@ -8,9 +8,9 @@ from hilsim.emulator.position import write_sentence
 from hilsim.protocols.nmea import GPRMC_CAPACITY
 from hilsim.sensor.clock import build_device_clock
 from hilsim.sensor.specs import ClockSetting
-from hilsim.vehicle.disturbance import NO_DISTURBANCE
-from hilsim.vehicle.platform import build_platform
 from hilsim.world.geometry.tracks import linear_track
+from hilsim.world.platforms.disturbance import NO_DISTURBANCE
+from hilsim.world.platforms.platform import build_platform
 
 SECOND_NS = 10**9
 CLOCK = build_device_clock(ClockSetting(), follows_pulse=True, start_ns=0, utc_epoch_ns=1_767_225_600 * SECOND_NS)

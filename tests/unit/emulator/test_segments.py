@@ -17,9 +17,9 @@ from hilsim.families.cepton.specs import CeptonSpec
 from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE
 from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.sensor.optics.weather import WeatherSpec
-from hilsim.vehicle.platform import build_platform
 from hilsim.world.geometry.poses import Pose
 from hilsim.world.geometry.tracks import linear_track
+from hilsim.world.platforms.platform import build_platform
 from hilsim.world.scene.materials import Material
 from hilsim.world.scene.primitives import box
 from hilsim.world.scene.world import SceneObject, build_world

@@ -10,9 +10,9 @@ from hilsim.parts.external.clock import SETTLING_NS, build_clock, note_arrival
 from hilsim.parts.external.loop import ClockKind, LoopCount, build_receiver, take_message
 from hilsim.parts.external.messages import HAS_RATES, HAS_VELOCITY, IS_HIDDEN, Fault, MessageKind, encode, poses_of
 from hilsim.parts.external.recording import KeyRecorder, load_recording
-from hilsim.vehicle.live import build_live_pose, live_state, write_state
 from hilsim.world.geometry.live_keys import UNSEEN_M, build_live_keys, live_pose
 from hilsim.world.geometry.rotations import about_axis
+from hilsim.world.platforms.live import build_live_pose, live_state, write_state
 
 MS = 1_000_000
 AHEAD_NS, MARGIN_NS = 14 * MS, 5 * MS

@@ -8,7 +8,7 @@ from hilsim.config.rig import load_rig
 from hilsim.errors import AssetError, ConfigError
 from hilsim.parts.external.recording import KEY_DTYPE, key_records
 from hilsim.parts.external.scene import SPARE_SLOTS
-from hilsim.vehicle.platform import platform_state
+from hilsim.world.platforms.platform import platform_state
 from tests.support import ROOM, write_rig
 
 HEAD, TAIL = ROOM.split("[[sensor]]")[0], "[[sensor]]" + ROOM.split("[[sensor]]", 1)[1]

@@ -20,10 +20,10 @@ from hilsim.streaming.render_state import LoopPlace, RenderCounter
 from hilsim.streaming.render_thread import RenderThread
 from hilsim.transmit.ring import allocate_rings, depth
 from hilsim.transmit.scheduling import ThreadSettings
-from hilsim.vehicle.live import build_live_pose
-from hilsim.vehicle.platform import build_platform, live_platform
 from hilsim.world.geometry.poses import Pose
 from hilsim.world.geometry.tracks import fixed_track
+from hilsim.world.platforms.live import build_live_pose
+from hilsim.world.platforms.platform import build_platform, live_platform
 from hilsim.world.scene.materials import Material
 from hilsim.world.scene.primitives import box
 from hilsim.world.scene.world import SceneObject, build_world

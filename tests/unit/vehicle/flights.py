@@ -13,9 +13,9 @@ from hilsim.parts.vehicle.physics.contact import no_planes, plane_through
 from hilsim.parts.vehicle.physics.hold import Hold, HoldSpec, HoldState, build_hold, hold_command, hold_start
 from hilsim.parts.vehicle.physics.multirotor import MAX_OBSTACLES, Multirotor, MultirotorState, build_multirotor, legs_down, step
 from hilsim.parts.vehicle.physics.specs import VehicleSpec
-from hilsim.vehicle.wind import Wind, WindSpec, WindState, build_wind, wind_at, wind_from
 from hilsim.world.geometry.frames import Vector
 from hilsim.world.geometry.tracks import PoseTrack
+from hilsim.world.platforms.wind import Wind, WindSpec, WindState, build_wind, wind_at, wind_from
 
 
 class FlightLog(NamedTuple):

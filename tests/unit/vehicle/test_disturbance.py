@@ -5,7 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.vehicle.disturbance import (
+from hilsim.world.geometry.poses import mounting
+from hilsim.world.geometry.rotations import conjugate, multiply
+from hilsim.world.geometry.tracks import fixed_track, linear_track
+from hilsim.world.platforms.disturbance import (
     _NEARLY_OPPOSED,
     DisturbanceSpec,
     _drawn_axis,
@@ -14,10 +17,7 @@ from hilsim.vehicle.disturbance import (
     disturbance_pose,
     position_keyframe,
 )
-from hilsim.vehicle.platform import build_platform, platform_state
-from hilsim.world.geometry.poses import mounting
-from hilsim.world.geometry.rotations import conjugate, multiply
-from hilsim.world.geometry.tracks import fixed_track, linear_track
+from hilsim.world.platforms.platform import build_platform, platform_state
 
 SPEC = DisturbanceSpec(amplitude_m=0.2, amplitude_deg=5.0, keyframe_interval_s=0.5, frequency_hz=1.3)
 INTERVAL_NS = 500_000_000

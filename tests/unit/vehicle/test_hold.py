@@ -9,10 +9,10 @@ import pytest
 from hilsim.parts.vehicle.physics.hold import HoldSpec, build_hold, command_for
 from hilsim.parts.vehicle.physics.multirotor import build_multirotor, state_at, target_speed
 from hilsim.parts.vehicle.physics.specs import RotorSpec
-from hilsim.vehicle.wind import WindSpec
 from hilsim.world.geometry.poses import Pose, mounting
 from hilsim.world.geometry.rotations import from_roll_pitch_yaw, rotate
 from hilsim.world.geometry.tracks import fixed_track, linear_track
+from hilsim.world.platforms.wind import WindSpec
 from tests.compiled import COMPILED, compiled_only
 from tests.unit.vehicle.flights import FlightSpec, simulate
 from tests.unit.vehicle.vehicles import BARE, HOVER_RADPS, G, changed, profile

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from numba import config
 
-from hilsim.vehicle import live
-from hilsim.vehicle.live import MAX_NS, SLOTS, build_live_pose, live_motion, live_state, write_state
-from hilsim.vehicle.platform import live_platform, platform_state
 from hilsim.world.geometry.rotations import about_axis, from_roll_pitch_yaw, multiply
+from hilsim.world.platforms import live
+from hilsim.world.platforms.live import MAX_NS, SLOTS, build_live_pose, live_motion, live_state, write_state
+from hilsim.world.platforms.platform import live_platform, platform_state
 
 MS = 1_000_000
 

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from hilsim.vehicle.wind import WindSpec, build_wind, wind_at, wind_from
+from hilsim.world.platforms.wind import WindSpec, build_wind, wind_at, wind_from
 from tests.compiled import COMPILED, compiled_only
 
 GUSTS = WindSpec(speed_mps=8.0, from_deg=270.0, turbulence_ratio=0.1)

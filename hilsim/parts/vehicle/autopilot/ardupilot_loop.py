@@ -33,9 +33,9 @@ from hilsim.protocols.ardupilot_json import (
     frame_order,
     motor_commands,
 )
-from hilsim.vehicle.live import LivePose, write_state
 from hilsim.world.geometry.frames import Vector
 from hilsim.world.geometry.rotations import multiply
+from hilsim.world.platforms.live import LivePose, write_state
 from hilsim.world.scene.world import World
 
 LONGEST_STEP_NS = 1_000_000

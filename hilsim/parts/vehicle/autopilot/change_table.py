@@ -13,8 +13,8 @@ from hilsim.compilation.pins import Pin, tuple_at
 from hilsim.parts.vehicle.physics.aerodynamics import MOTION_SIZE
 from hilsim.parts.vehicle.physics.hold import HoldState
 from hilsim.parts.vehicle.physics.multirotor import MultirotorState
-from hilsim.vehicle.wind import Wind, WindState, begin_gusts, wind_at
 from hilsim.world.geometry.frames import Vector
+from hilsim.world.platforms.wind import Wind, WindState, begin_gusts, wind_at
 from hilsim.world.scene.world import World
 
 CAPACITY = 64

@@ -36,8 +36,8 @@ from hilsim.parts.vehicle.physics.surroundings import LOOK_NS, carry_planes, loo
 from hilsim.parts.vehicle.physics.touching import note_touch
 from hilsim.transmit.libc import monotonic_ns
 from hilsim.transmit.links.descriptors import Outcome, Readiness, await_input, clear_wake, discard_output
-from hilsim.vehicle.live import LivePose, write_state
 from hilsim.world.geometry.rotations import conjugate, rotate
+from hilsim.world.platforms.live import LivePose, write_state
 from hilsim.world.scene.world import World
 
 STALL_NS = 20_000_000

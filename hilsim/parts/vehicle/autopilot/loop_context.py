@@ -19,8 +19,8 @@ from hilsim.protocols.mavlink.frames import ByteStream
 from hilsim.protocols.mavlink.messages import Draft, Origin
 from hilsim.transmit.links.descriptors import Waits
 from hilsim.transmit.packet_queue import PacketQueue
-from hilsim.vehicle.wind import Wind, WindState
 from hilsim.world.geometry.tracks import PoseTrack
+from hilsim.world.platforms.wind import Wind, WindState
 
 
 class FlightCount(IntEnum):

@@ -42,10 +42,10 @@ from hilsim.transmit.links.descriptors import allocate_waits
 from hilsim.transmit.packet_queue import allocate_packet_queue
 from hilsim.transmit.statistics import BINS
 from hilsim.units import NS_PER_S
-from hilsim.vehicle.wind import Wind, build_wind, wind_from
 from hilsim.world.geometry.frames import Vector
 from hilsim.world.geometry.poses import Pose, mounting
 from hilsim.world.geometry.tracks import PoseTrack, fixed_track, linear_track
+from hilsim.world.platforms.wind import Wind, build_wind, wind_from
 from hilsim.world.scene.world import World
 
 _ROW_NS = 4_000_000

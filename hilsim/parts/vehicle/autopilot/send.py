@@ -13,8 +13,8 @@ from hilsim.transmit.libc import monotonic_ns
 from hilsim.transmit.links.descriptors import discard_output
 from hilsim.transmit.packet_queue import release, waiting
 from hilsim.transmit.statistics import bin_index
-from hilsim.vehicle.live import LivePose
-from hilsim.vehicle.wind import wind_at
+from hilsim.world.platforms.live import LivePose
+from hilsim.world.platforms.wind import wind_at
 
 _CALLING = constant(SessionState.CALLING)
 _RESET = constant(RESET_FIELD)

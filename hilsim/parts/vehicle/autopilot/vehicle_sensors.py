@@ -13,9 +13,9 @@ from hilsim.parts.vehicle.physics.magnetometer import Magnetometer, build_magnet
 from hilsim.parts.vehicle.physics.multirotor import MultirotorState, orientation_of, position_of, velocity_of
 from hilsim.parts.vehicle.physics.pressure import PressureSensors, barometer, build_pressure_sensors, differential_pressure
 from hilsim.parts.vehicle.physics.sensor_specs import SensorsSpec
-from hilsim.vehicle.live import LivePose, live_motion
 from hilsim.world.geometry.geodesy import Home, HomeSpec, build_home, geodetic_at
 from hilsim.world.geometry.rotations import conjugate, rotate
+from hilsim.world.platforms.live import LivePose, live_motion
 
 IMU_FIELDS, MAGNETOMETER_FIELDS, BAROMETER_FIELDS, PITOT_FIELDS = 0x03F, 0x1C0, 0x1A00, 0x400
 """Bits of ``HIL_SENSOR.fields_updated``: PX4 reads a sensor when all its bits are set."""

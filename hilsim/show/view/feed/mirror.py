@@ -20,8 +20,8 @@ from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.truth import Cause, Truth, packets_with_truth
 from hilsim.errors import HilsimError
 from hilsim.offline.spans import OfflineRig, build_offline
-from hilsim.vehicle.platform import platform_state
 from hilsim.world.geometry.poses import Pose
+from hilsim.world.platforms.platform import platform_state
 
 _FIRST_NS = 1_000_000_000
 _TRIED = (8, 40, 200)

@@ -14,10 +14,10 @@ from hilsim.sensor.mirror import MirrorSpec, SegmentSpec
 from hilsim.sensor.optics.window import WindowSectorSpec, WindowSpec
 from hilsim.sensor.specs import ClockSetting, DecimationSpec
 from hilsim.sensor.time_input import GpsSetting
-from hilsim.vehicle.disturbance import DisturbanceSpec, build_disturbance
-from hilsim.vehicle.platform import build_platform, platform_state
 from hilsim.world.geometry.rotations import normalise, rotate
 from hilsim.world.geometry.tracks import linear_track
+from hilsim.world.platforms.disturbance import DisturbanceSpec, build_disturbance
+from hilsim.world.platforms.platform import build_platform, platform_state
 from tests.cepton_models import MIDDLE, STARING, mirror_spec, row_of_eight, with_detector
 from tests.compiled import compiled_only
 from tests.depth import fewer

@@ -17,9 +17,9 @@ from hilsim.families.ouster.setting import OusterSetting
 from hilsim.sensor.optics.false_alarms import FalseAlarmSpec, SunSpec
 from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.specs import ClockSetting
-from hilsim.vehicle.platform import build_platform
 from hilsim.world.geometry.poses import Pose, mounting
 from hilsim.world.geometry.tracks import fixed_track, linear_track
+from hilsim.world.platforms.platform import build_platform
 from hilsim.world.scene.materials import Material
 from hilsim.world.scene.primitives import box
 from hilsim.world.scene.world import SceneObject, build_world

@@ -11,9 +11,9 @@ from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.sensor.unit.spec import UnitSpec
-from hilsim.vehicle.platform import build_platform
 from hilsim.world.geometry.poses import Pose
 from hilsim.world.geometry.tracks import fixed_track
+from hilsim.world.platforms.platform import build_platform
 from hilsim.world.scene.materials import Material
 from hilsim.world.scene.primitives import box
 from hilsim.world.scene.world import SceneObject, build_world

@@ -3,12 +3,12 @@
 from typing import NamedTuple
 
 from hilsim.compilation.jit import borrowing_kernel, kernel, placed
-from hilsim.vehicle.disturbance import NO_DISTURBANCE, Disturbance, Keyframes, is_between, keyframes_at, pose_between
-from hilsim.vehicle.live import LivePose, live_state, no_live_pose
 from hilsim.world.geometry.frames import Quaternion, Vector
 from hilsim.world.geometry.poses import Pose
 from hilsim.world.geometry.rotations import multiply, normalise, rotate
 from hilsim.world.geometry.tracks import PoseTrack, fixed_track, track_state
+from hilsim.world.platforms.disturbance import NO_DISTURBANCE, Disturbance, Keyframes, is_between, keyframes_at, pose_between
+from hilsim.world.platforms.live import LivePose, live_state, no_live_pose
 
 
 @placed
