@@ -302,6 +302,7 @@ def changing_lidars(rig: Rig, scenery: Scenery, lidars: Sequence[LidarEmulator],
         ConfigError: a change cannot be made.
         AssetError: a file cannot be used.
     """
+    lidars = [replace(lidar, may_change=True) for lidar in lidars]  # a rig whose file has no changes may be given a script
     later: list[list[LaterLidar]] = [[] for _ in lidars]
     state = RigState.at_start(rig, scenery)
     for change, former, state in _played(rig, scenery, script):

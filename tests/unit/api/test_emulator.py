@@ -42,6 +42,15 @@ def test_packets_are_those_of_a_recording_byte_for_byte(tmp_path, kind):
     assert written(tmp_path / "written.pcap", packets, rig.spec.record.stamps) == (tmp_path / "recorded.pcap").read_bytes()
 
 
+def test_a_script_brings_weather_to_a_rig_whose_file_has_no_changes(tmp_path):
+    script = tmp_path / "fog.toml"
+    script.write_text('[[change]]\nkind = "weather"\nat_s = 0.1\nweather = { fog_visibility_m = 20.0 }\n')
+    clear, foggy = ([packet.payload for packet in hilsim.Emulator(room(tmp_path), script=each).packets(0.0, 0.2)] for each in (None, script))
+    same = [one == other for one, other in zip(clear, foggy, strict=True)]
+    assert all(same[: len(same) // 3])
+    assert not all(same)
+
+
 def test_a_packet_says_what_it_is_and_where_it_goes(tmp_path):
     rig = room(tmp_path, more="[sensor.network]\nsource = '192.168.1.201'\ndestination = '192.168.1.77'\n")
     packets = {packet.stream: packet for packet in hilsim.Emulator(rig).packets(0.0, 0.1)}
