@@ -71,6 +71,11 @@ class Purpose(IntEnum):
     COLUMN_TIME = 90
     PHOTONS = 91
     UNIT_SIGNAL = 92
+    FAULT_SHARE = 100
+    FAULT_ECHO = 101
+    FAULT_ERROR = 102
+    FAULT_LASER = 103
+    FAULT_DROP = 104
 
 
 _MULTIPLIER_0 = np.uint64(0xD2511F53)

@@ -15,7 +15,9 @@ from hilsim.config.rig import Rig
 from hilsim.config.script import (
     AddChange,
     ChangeSpec,
+    ClearChange,
     ClockChange,
+    FaultChange,
     MoveChange,
     RemoveChange,
     ReplayChange,
@@ -27,8 +29,10 @@ from hilsim.config.script import (
 from hilsim.emulator.changing.continuation import AT_START
 from hilsim.emulator.lidar import LaterLidar, LidarEmulator
 from hilsim.emulator.setting import LidarSetting
-from hilsim.errors import ConfigError, HilsimError
-from hilsim.limits import INSERTED_OBJECTS
+from hilsim.errors import ConfigError, HilsimError, require
+from hilsim.faults.catalogue import Place
+from hilsim.faults.specs import FaultSpec, fault_rules, faults_on
+from hilsim.limits import INJECTED_FAULTS, INSERTED_OBJECTS
 from hilsim.registry import OWN_PARTS
 from hilsim.sensor.optics.false_alarms import FalseAlarmSpec, SpuriousSpec
 from hilsim.sensor.optics.weather import WeatherSpec
@@ -60,6 +64,7 @@ class RigState:
         settings: Each sensor's, by its place in the rig.
         dark: Places of sensors whose lasers do not fire.
         slots: Slots of objects that another simulator moves; None without one.
+        faults: Faults that have not been cleared.
     """
 
     rig: Rig
@@ -67,6 +72,7 @@ class RigState:
     settings: tuple[LidarSetting, ...]
     dark: frozenset[int] = frozenset()
     slots: ObjectSlots | None = None
+    faults: tuple[FaultSpec, ...] = ()
 
     @classmethod
     def at_start(cls, rig: Rig, scenery: Scenery) -> Self:
@@ -76,13 +82,13 @@ class RigState:
             worlds[number] = EditableWorld.of(scenery.objects, world, scenery.unseen[number])
         if has_overlay(rig):
             worlds[_INSERTED] = moving_world(scenery.objects, scenery.world.live)
-        return cls(rig=rig, worlds=worlds, settings=rig.lidars, slots=scenery.slots)
+        return cls(rig=rig, worlds=worlds, settings=rig.lidars, slots=scenery.slots, faults=rig.spec.fault)
 
     @classmethod
     def of_movers(cls, rig: Rig, scenery: Scenery) -> Self:
         """The rig as its file has it, for changes that are checked and not rendered: no change builds the scene again."""
         worlds = dict.fromkeys((_SHARED, _INSERTED) if has_overlay(rig) else (_SHARED,), EditableWorld.of_movers(scenery.objects, scenery.world.live))
-        return cls(rig=rig, worlds=worlds, settings=rig.lidars, slots=scenery.slots)
+        return cls(rig=rig, worlds=worlds, settings=rig.lidars, slots=scenery.slots, faults=rig.spec.fault)
 
     def seen_without(self, numbers: AbstractSet[int]) -> World:
         """World of all sensors, without the movers of some ids."""
@@ -120,7 +126,7 @@ class RigState:
         """Material of each row of the worlds' tables."""
         return self.worlds[_SHARED].materials
 
-    def after(self, change: ChangeSpec) -> Self:
+    def after(self, change: ChangeSpec) -> Self:  # noqa: PLR0911 - a case a kind
         """The state after a change.
 
         Raises:
@@ -134,6 +140,8 @@ class RigState:
                 return self._with_sensor(change)
             case ClockChange():
                 return self._with_clock(change)
+            case FaultChange() | ClearChange():
+                return self._with_faults(change)
             case ReplayChange():
                 check_unseen(self.rig, change)
                 return self
@@ -245,6 +253,20 @@ class RigState:
         if not former.family.has_pulse_input:
             raise ConfigError(f"sensor must have an input for a pulse, as a Velodyne has, got a {former.spec.model}")
         return self._with_setting(number, replace(former, pulse=PulseState(pps=change.pps, utc_epoch_ns=change.utc_epoch_ns)))
+
+    def _with_faults(self, change: FaultChange | ClearChange) -> Self:
+        if isinstance(change, ClearChange):
+            faults = tuple(fault for fault in self.faults if not change.ends(fault))
+        else:
+            added = replace(change.fault, at_s=change.at_s or 0.0)
+            faults = (*(fault for fault in self.faults if fault.end_ns > added.begin_ns), added)
+            INJECTED_FAULTS.enforce(len(faults), "the rig", ConfigError)
+        try:
+            require(*fault_rules(faults[-1:], [setting.name for setting in self.settings]))
+            settings = tuple(replace(setting, faults=faults_on(faults, setting.name, Place.OPTICS)) for setting in self.settings)
+        except ValueError as error:
+            raise ConfigError("\n".join(str(error).split("; "))) from error
+        return replace(self, faults=faults, settings=settings)
 
     def _with_sensor(self, change: SensorChange) -> Self:
         number = self._number(change.sensor)

@@ -11,6 +11,7 @@ from hilsim.config.toml_file import read_toml
 from hilsim.emulator.families.base import LidarFamily
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, require
+from hilsim.faults.specs import FaultSpec
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.setup import DRAWN, IDEAL
 from hilsim.sensor.specs import PulseState
@@ -18,7 +19,9 @@ from hilsim.sensor.unit.spec import UnitSpec
 from hilsim.world.assets.mesh_parts import is_file
 
 
-def sensor_lidar(sensor: SensorSpec, weather: WeatherSpec, number: int, rig_path: Path, place: str = "") -> LidarSetting:
+def sensor_lidar(
+    sensor: SensorSpec, weather: WeatherSpec, number: int, rig_path: Path, place: str = "", faults: tuple[FaultSpec, ...] = ()
+) -> LidarSetting:
     """Setting of a sensor with its profile.
 
     Args:
@@ -26,7 +29,8 @@ def sensor_lidar(sensor: SensorSpec, weather: WeatherSpec, number: int, rig_path
         weather: Weather of the rig.
         number: Number of its random stream.
         rig_path: Path of the rig file.
-        place: Location of the sensor in it, for faults; empty: ``sensor[number]``.
+        place: Location of the sensor in it, for messages; empty: ``sensor[number]``.
+        faults: Faults that befall it.
 
     Raises:
         ConfigError: the profile is missing or invalid.
@@ -48,7 +52,17 @@ def sensor_lidar(sensor: SensorSpec, weather: WeatherSpec, number: int, rig_path
     unit = _unit(sensor.unit, rig_path, place)
     pulse = PulseState(pps="absent") if sensor.time_input is not None and sensor.time_input.pps else None
     try:
-        setting = LidarSetting(name=sensor.name, stream=number, spec=spec, setup=sensor, weather=weather, family_class=family, unit=unit, pulse=pulse)
+        setting = LidarSetting(
+            name=sensor.name,
+            stream=number,
+            spec=spec,
+            setup=sensor,
+            weather=weather,
+            family_class=family,
+            unit=unit,
+            pulse=pulse,
+            faults=faults,
+        )
     except ValueError as error:
         rules += [(False, fault) for fault in str(error).split("; ")]
     require(*rules)

@@ -23,6 +23,8 @@ from hilsim.config.sinks import SinkSetting, sink_settings
 from hilsim.config.toml_file import rig_table
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, require
+from hilsim.faults.catalogue import Place
+from hilsim.faults.specs import AnyFault, fault_rules, faults_on
 from hilsim.limits import SENSORS
 from hilsim.registry import OWN_PARTS
 from hilsim.replay.specs import ReplaySpec
@@ -121,6 +123,7 @@ class RigSpec:
         record: Recording of sent packets.
         sink: Further sinks of sent packets, from plug-ins. Each has a ``kind``, a ``name`` (by default its kind), and the keys of its kind.
         control: Command interfaces of the running daemon.
+        fault: Faults on command.
         parts: Tables of parts by their names, none of them empty (``config.part_kind``).
     """
 
@@ -139,6 +142,7 @@ class RigSpec:
     record: RecordSpec = field(default_factory=RecordSpec)
     sink: tuple[dict[str, Any], ...] = ()
     control: ControlSpec = field(default_factory=ControlSpec)
+    fault: tuple[AnyFault, ...] = ()
     parts: Mapping[str, tuple[Any, ...]] = field(default_factory=dict)
 
     moved_keys: ClassVar[Mapping[str, str]] = {"carrier": "[platform]"}
@@ -171,6 +175,7 @@ class RigSpec:
             *(rule for table in self.parts for rule in part_kind(table).rules(self)),
             *self._port_rules(),
             *self._interference_rules(),
+            *fault_rules(self.fault, [sensor.name for sensor in self.sensor]),
         )
 
     @property
@@ -295,7 +300,7 @@ def rig_of_table(table: Mapping[str, Any], path: Path, changes: Changes | None =
     lidars: list[LidarSetting] = []
     for number, sensor in enumerate(spec.sensor):
         try:
-            lidars.append(sensor_lidar(sensor, spec.weather, number, path))
+            lidars.append(sensor_lidar(sensor, spec.weather, number, path, faults=faults_on(spec.fault, sensor.name, Place.OPTICS)))
         except ConfigError as error:
             faults.extend(map(changed.named, str(error).split("\n")))
         except ValueError as error:

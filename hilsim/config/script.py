@@ -6,6 +6,7 @@ A script is a TOML file with a ``[[change]]`` table per change, or a file of JSO
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -14,6 +15,7 @@ from pydantic import Discriminator
 from hilsim.config.parse import adapter_of, collect_faults, parse_table
 from hilsim.config.toml_file import read_toml
 from hilsim.errors import ConfigError, require
+from hilsim.faults.specs import AnyFault, FaultSpec
 from hilsim.limits import SCRIPT_BYTES, SCRIPT_CHANGES
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.optics.window import WindowSpec
@@ -294,8 +296,51 @@ class VehicleChange(ChangeSpec):
         yield finite("rotation_deg", self.rotation_deg or ())
 
 
+@dataclass(frozen=True, kw_only=True)
+class FaultChange(ChangeSpec):
+    """Break something, from the change's time on.
+
+    Attributes:
+        fault: A table as ``[[fault]]`` of a rig, without ``at_s``.
+    """
+
+    kind: Literal["fault"] = "fault"
+    fault: AnyFault
+
+    def rules(self) -> Iterator[Rule]:
+        """Every rule with its fault."""
+        yield from super().rules()
+        yield self.fault.at_s == 0.0, f"fault.at_s must not be given: at_s of the change is its time, got {self.fault.at_s}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClearChange(ChangeSpec):
+    """Mend what faults have broken.
+
+    Attributes:
+        name: Name or kind of the faults that end, or a pattern; by default all.
+    """
+
+    kind: Literal["clear"] = "clear"
+    name: str = "*"
+
+    def ends(self, fault: FaultSpec) -> bool:
+        """Whether it ends a fault."""
+        return fnmatchcase(fault.label, self.name) or fnmatchcase(fault.kind, self.name)
+
+
 AnyChange = Annotated[
-    AddChange | MoveChange | TravelChange | RemoveChange | WeatherChange | SensorChange | ClockChange | ReplayChange | VehicleChange,
+    AddChange
+    | MoveChange
+    | TravelChange
+    | RemoveChange
+    | WeatherChange
+    | SensorChange
+    | ClockChange
+    | ReplayChange
+    | VehicleChange
+    | FaultChange
+    | ClearChange,
     Discriminator("kind"),
 ]
 CHANGE_KINDS: tuple[type[ChangeSpec], ...] = (
@@ -308,6 +353,8 @@ CHANGE_KINDS: tuple[type[ChangeSpec], ...] = (
     ClockChange,
     ReplayChange,
     VehicleChange,
+    FaultChange,
+    ClearChange,
 )
 
 

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import by_reference, placed
 from hilsim.emulator.overlay import Overlay
+from hilsim.faults.table import FaultTable
 from hilsim.protocols.nmea import SENTENCE_CAPACITY
 from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.decimation import Decimation
@@ -106,6 +107,7 @@ class Rare(NamedTuple):
         overlay: Captured background.
         decimation: Rule that selects the firings to report.
         is_decimated: Whether some firings are not reported.
+        faults: Faults of its optics.
     """
 
     weather: Weather
@@ -114,6 +116,7 @@ class Rare(NamedTuple):
     overlay: Overlay
     decimation: Decimation
     is_decimated: bool
+    faults: FaultTable
 
 
 @placed

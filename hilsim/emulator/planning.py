@@ -15,6 +15,7 @@ from hilsim.emulator.plan import BeamRow, Gps, HeardSentences, LidarPlan, Rare, 
 from hilsim.emulator.reception.interference import build_interference
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError
+from hilsim.faults.table import build_fault_table
 from hilsim.sensor.clock import build_device_clock
 from hilsim.sensor.decimation import no_decimation
 from hilsim.sensor.field_of_view import whole_turn
@@ -84,9 +85,10 @@ def build_lidar_plan(
 
 
 def with_optics(plan: LidarPlan, setting: LidarSetting) -> LidarPlan:
-    """The plan of a setting that differs from the one it was built of in its weather and its window alone, and may change."""
+    """The plan of a setting that differs from the one it was built of in its weather, its window and its faults alone, and may change."""
     rare = cast("Rare", plan.rare)
-    return plan._replace(rare=rare._replace(weather=_weather(setting), window=build_window(setting.setup.window)))
+    faults = build_fault_table(setting.faults, setting.spec.laser_count, int(plan.response.seed))
+    return plan._replace(rare=rare._replace(weather=_weather(setting), window=build_window(setting.setup.window), faults=faults))
 
 
 def has_rare(setting: LidarSetting, others: Sequence[LidarSetting] = ()) -> bool:
@@ -95,7 +97,7 @@ def has_rare(setting: LidarSetting, others: Sequence[LidarSetting] = ()) -> bool
     alarm_rates = (setup.false_alarms.rate_per_firing, setup.false_alarms.sun.rate_per_firing, setup.spurious.rate)
     is_clear = (setting.weather, setup.window, setup.decimation) == (WeatherSpec(), WindowSpec(), DecimationSpec())
     is_clear = is_clear and setup.field_of_view_deg == SensorSetup().field_of_view_deg
-    return not is_clear or max(alarm_rates) > 0.0 or (setup.interference and bool(others))
+    return not is_clear or bool(setting.faults) or max(alarm_rates) > 0.0 or (setup.interference and bool(others))
 
 
 def _rare(plan: LidarPlan, setting: LidarSetting, overlay: Overlay | None, others: Sequence[LidarSetting], *, seed: int, utc_epoch_ns: int) -> Rare:
@@ -112,6 +114,7 @@ def _rare(plan: LidarPlan, setting: LidarSetting, overlay: Overlay | None, other
         overlay=overlay or no_overlay(),
         decimation=setting.family.decimation if is_decimated else no_decimation(spec.laser_count),
         is_decimated=is_decimated,
+        faults=build_fault_table(setting.faults, spec.laser_count, seed),
     )
 
 

@@ -8,6 +8,8 @@ from typing import Any
 from hilsim.emulator.families.base import LidarFamily
 from hilsim.emulator.families.registry import family_of
 from hilsim.errors import require
+from hilsim.faults.catalogue import Effect
+from hilsim.faults.specs import FaultSpec
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.sensor.setup import FamilySettings, SensorSetup
 from hilsim.sensor.specs import LidarSpec, PulseState
@@ -27,6 +29,7 @@ class LidarSetting:
         family_class: Family of the sensor; None: the built-in family of the model.
         unit: Known figures of its unit; none for a drawn or an ideal one.
         pulse: The pulse at its input; None: what ``setup.clock`` makes of it, for ever.
+        faults: Faults that befall it.
     """
 
     name: str
@@ -37,6 +40,7 @@ class LidarSetting:
     family_class: type[LidarFamily[Any]] | None = None
     unit: UnitSpec = field(default_factory=UnitSpec)
     pulse: PulseState | None = None
+    faults: tuple[FaultSpec, ...] = ()
 
     def __post_init__(self) -> None:
         require(
@@ -45,7 +49,18 @@ class LidarSetting:
             (0 <= self.stream <= 65_535, f"stream must be 0 to 65535, got {self.stream}"),
             *self.setup.rules(),
             *((holds, f"unit.{fault}") for holds, fault in self.unit.model_rules(self.spec.model, self.spec.laser_count)),
+            *(rule for fault in self.faults for rule in self._fault_rules(fault)),
         )
+
+    def _fault_rules(self, fault: FaultSpec) -> Iterator[tuple[bool, str]]:
+        """Check that the sensor has what a fault breaks."""
+        most, channels = self.spec.laser_count - 1, getattr(fault, "channels", ())
+        yield (
+            max(channels, default=0) <= most,
+            f"fault {fault.label}: channels of a {self.spec.model} must be at most {most}, got {max(channels, default=0)}",
+        )
+        has_encoder = fault.row.effect != Effect.READING or self.family.reports_azimuth
+        yield has_encoder, f"fault {fault.label}: packets of a {self.spec.model} have no readings of an encoder"
 
     def _others(self) -> Iterator[Field[Any]]:
         """Keys of other families' settings."""
@@ -84,7 +99,7 @@ class LidarSetting:
         return replace(self, setup=replace(self.setup, sub_rays=sub_rays))
 
     def differs_in_optics_alone(self, other: "LidarSetting") -> bool:
-        """Whether the other lidar is the same but for its weather and its window; False for a family of a plug-in, which may use them elsewhere."""
+        """Whether the other lidar is the same but for its weather, its window and its faults; False for a family of a plug-in, which may use them elsewhere."""
         if self.family_class is not None:
             return False
-        return self == replace(other, weather=self.weather, setup=replace(other.setup, window=self.setup.window))
+        return self == replace(other, weather=self.weather, faults=self.faults, setup=replace(other.setup, window=self.setup.window))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from hilsim.assembly.changed import RigState, check_unseen, is_changed, lidar_after
-from hilsim.config.script import ChangeSpec, ClockChange
+from hilsim.config.script import ChangeSpec, ClockChange, FaultChange
 from hilsim.daemon.parts import Actor, RigContext
 from hilsim.daemon.streaming.stream import Streaming
 from hilsim.emulator.changing.segments import REFUSED
@@ -288,6 +288,7 @@ def _recorded(change: ChangeSpec, at_ns: int, begun_ns: Mapping[str, int], seen_
     """A change as it was made; ``begun_ns`` is of sensors and what acts, ``seen_ns`` of what sees the world beside them, at the change's time or later."""
     all_ns = {**begun_ns, **seen_ns}
     late_s = {name: begin_ns / 1e9 for name, begin_ns in all_ns.items() if begin_ns != at_ns}
-    if begun_ns and len(late_s) == len(all_ns) and len(set(late_s.values())) == 1:
+    is_alike = len(late_s) == len(all_ns) and len(set(late_s.values())) == 1
+    if begun_ns and is_alike and not isinstance(change, FaultChange):  # whose begin its ramp and its end are counted from
         at_ns, late_s = next(iter(all_ns.values())), {}
     return MadeChange(change=replace(change, at_s=at_ns / 1e9, late_s=late_s), at_ns=at_ns, begun_ns=all_ns)

@@ -59,6 +59,7 @@ class LidarFamily(ABC, Generic[SpecT]):
         pair: Choices of the two returns of a firing in dual return mode.
         is_known_by_source: Receivers distinguish sensors by their source address alone.
         has_pulse_input: It has an input for a pulse and a receiver's sentences.
+        reports_azimuth: Its packets contain readings of an encoder.
         interface_ports: Keys of ``[sensor.web]`` that give the ports of its interface; none: it has no interface.
         has_network_stack: An ordinary IPv4 stack sends its packets: one identification counts those of all flows, and packets above 1500 bytes are fragments.
     """
@@ -74,6 +75,7 @@ class LidarFamily(ABC, Generic[SpecT]):
     pair: ClassVar[tuple[EchoChoice, EchoChoice]]
     is_known_by_source: ClassVar[bool]
     has_pulse_input: ClassVar[bool] = False
+    reports_azimuth: ClassVar[bool] = False
     interface_ports: ClassVar[tuple[str, ...]] = ()
     has_network_stack: ClassVar[bool] = False
 

@@ -7,8 +7,9 @@ from hilsim.compilation.jit import borrowing_kernel, constant, inlined_kernel, s
 from hilsim.compilation.lanes import WIDTH, bits_of, first_bit, load_lanes, store_lanes
 from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import BeamRow, LidarPlan, Rare
+from hilsim.emulator.reception.faults import add_fault_echo, falsify, fault_share
 from hilsim.emulator.reception.interference import add_interference, turns_of_sequence
-from hilsim.emulator.reception.light import add_false_alarm, takes_light, weaken, window_share
+from hilsim.emulator.reception.light import add_false_alarm, looks_at, takes_light, weaken
 from hilsim.emulator.workspace import SOLE_ROWS, SUMMED, Workspace
 from hilsim.sensor.decimation import reported_firings, withhold_firings
 from hilsim.sensor.echoes import (
@@ -32,6 +33,7 @@ from hilsim.sensor.echoes import (
 from hilsim.sensor.head import head_reading_cdeg
 from hilsim.sensor.mirror import Mirror
 from hilsim.sensor.optics.false_alarms import has_false_alarms
+from hilsim.sensor.optics.window import window_transmission
 from hilsim.sensor.response import (
     CHANNELS_PER_STREAM,
     Response,
@@ -108,7 +110,7 @@ def _sum_up(rare: Rare | None, plan: LidarPlan, workspace: Workspace) -> None:  
     sequences, first_stream = sequence_index.size, response.stream * CHANNELS_PER_STREAM
     hit_count, value, what, flaw, azimuth_cdeg = hits.hit_count, hits.value, hits.what, hits.flaw, workspace.returns.azimuth_cdeg
     sums, marks, bits = workspace.sole.sums, workspace.sole.marks, workspace.sole.bits
-    channels, groups = plan.baseline.size, workspace.noise.shape[1] // WIDTH
+    channels, groups, sub_rays = plan.baseline.size, workspace.noise.shape[1] // WIDTH, plan.beam.share.size
     is_weak = has_alarms = has_pulses = is_disturbed = is_alarm = False
     is_plain, turns, signal, receiver, drop_out = True, (0.0, 0.0), plan.signal, plan.beam.receiver, plan.drop_out_ratio
     if rare is not None:
@@ -136,12 +138,19 @@ def _sum_up(rare: Rare | None, plan: LidarPlan, workspace: Workspace) -> None:  
                 found, blocked, moment, energy, retro, through = 0, _UNFLAGGED, 0.0, 0.0, 0.0, 1.0
                 is_summed = summed >> lane & 1 != 0
                 if rare is not None:
+                    if is_weak or rare.faults.adds:
+                        rig_ns, stream = workspace.rays.time_ns[firing * sub_rays], first_stream + channel
+                        ahead_cdeg, ahead_deg = looks_at(plan.mirror, plan, azimuth_cdeg[sequence], channel, index)
                     if is_weak:
-                        through = window_share(rare, plan, azimuth_cdeg[sequence], channel, index)
+                        through = window_transmission(rare.window, ahead_cdeg, ahead_deg)
+                        if rare.faults.dims:
+                            through *= fault_share(rare.faults, channel, ahead_cdeg, ahead_deg, stream, index, rig_ns)
                         blocked = _BLOCKED if through <= 0.0 else _UNFLAGGED
                         weaken(rare, plan, hits, firing, through, channel, index)
                     is_disturbed = has_pulses and add_interference(rare.interference, plan, hits, firing, channel, index, through, turns)
                     is_alarm = has_alarms and add_false_alarm(plan, workspace, firing, channel, index)
+                    if rare.faults.adds:
+                        is_alarm = add_fault_echo(rare.faults, response, workspace, firing, channel, ahead_cdeg, ahead_deg, index, rig_ns) or is_alarm
                 lost, count = False, hit_count[firing]
                 if count > 0 and not is_dropped(response, channel, index):
                     is_flawed = flaw[firing] > 0.0 and not is_alarm
@@ -403,4 +412,5 @@ def respond(plan: LidarPlan, workspace: Workspace) -> None:
     _sum_up(plan.rare, plan, workspace)
     _judge(plan, workspace)
     _report(plan.rare, plan, workspace)
+    falsify(plan.rare, plan, workspace)
     _decimate(plan.rare, plan, workspace)

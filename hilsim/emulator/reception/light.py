@@ -11,7 +11,6 @@ from hilsim.sensor.echoes import COSINE, ECHO, ENERGY, FALSE_ALARM_RAY, INSTANCE
 from hilsim.sensor.mirror import Mirror, image_point
 from hilsim.sensor.optics.false_alarms import alarm_rate, false_alarm, has_false_alarms, spurious_return
 from hilsim.sensor.optics.weather import extinction, weather_echoes
-from hilsim.sensor.optics.window import window_transmission
 from hilsim.sensor.response import CHANNELS_PER_STREAM
 from hilsim.units import CDEG_PER_RAD
 
@@ -53,9 +52,11 @@ def weaken(rare: Rare, plan: LidarPlan, hits: Hits, firing: int, through: float,
 
 @inlined_kernel
 def takes_light(rare: Rare) -> bool:
-    """Whether weather or the window takes light or adds echoes."""
+    """Whether weather, the window or a fault takes light, or adds echoes."""
     weather, window = rare.weather, rare.window
-    return weather.extinction_per_m > 0.0 or weather.has_echoes or window.soiling_transmission < 1.0 or window.sectors.shape[0] > 0
+    return (
+        weather.extinction_per_m > 0.0 or weather.has_echoes or window.soiling_transmission < 1.0 or window.sectors.shape[0] > 0 or rare.faults.dims
+    )
 
 
 @borrowing_kernel
@@ -63,11 +64,11 @@ def leaves_hits(rare: Rare | None, plan: LidarPlan) -> bool:
     """Whether firings have hits of surfaces alone, with all their light."""
     if rare is None:
         return True
-    return not takes_light(rare) and not has_false_alarms(plan.false_alarms) and rare.interference.sources.size == 0
+    return not takes_light(rare) and not rare.faults.adds and not has_false_alarms(plan.false_alarms) and rare.interference.sources.size == 0
 
 
 @kernel
-def _looks_at(mirror: Mirror | None, plan: LidarPlan, reading_cdeg: int, channel: int, index: int) -> tuple[float, float]:
+def looks_at(mirror: Mirror | None, plan: LidarPlan, reading_cdeg: int, channel: int, index: int) -> tuple[float, float]:
     """Azimuth in hundredths of a degree and elevation in degrees of a firing's beam."""
     if mirror is None:
         azimuth_cdeg = reading_cdeg + _CDEG_PER_NS_PER_CRPM * plan.head.rate_crpm * plan.firing_offset_ns[channel]
@@ -75,13 +76,6 @@ def _looks_at(mirror: Mirror | None, plan: LidarPlan, reading_cdeg: int, channel
         return azimuth_cdeg, plan.elevation_deg[channel]
     image_x, image_z = image_point(mirror, channel, index * plan.sequence_ns + plan.firing_offset_ns[channel])
     return CDEG_PER_RAD * math.atan(image_x), _DEG_PER_RAD * math.atan(image_z / math.sqrt(1.0 + image_x * image_x))
-
-
-@inlined_kernel
-def window_share(rare: Rare, plan: LidarPlan, reading_cdeg: int, channel: int, index: int) -> float:
-    """Share of a firing's light that the window lets through, one way."""
-    azimuth_cdeg, elevation_deg = _looks_at(plan.mirror, plan, reading_cdeg, channel, index)
-    return window_transmission(rare.window, azimuth_cdeg, elevation_deg)
 
 
 @kernel

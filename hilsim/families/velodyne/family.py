@@ -67,6 +67,7 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
     pair: ClassVar[tuple[EchoChoice, EchoChoice]] = (EchoChoice.LAST, EchoChoice.STRONGEST_BESIDE_LAST)
     is_known_by_source: ClassVar[bool] = False
     has_pulse_input: ClassVar[bool] = True
+    reports_azimuth: ClassVar[bool] = True
     interface_ports: ClassVar[tuple[str, ...]] = ("port",)
 
     def rules(self) -> Iterator[tuple[bool, str]]:

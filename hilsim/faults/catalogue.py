@@ -1,0 +1,240 @@
+"""All faults: a row each. A row has the keys of a fault, and says which function of its place makes it, with which values.
+
+Ranges are of ``docs/reference/faults.md``, whose sources are named there; where no source gives a figure, the range is chosen.
+"""
+
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+REQUIRED: Any = object()
+"""Default of a key that must be given."""
+
+
+class Place(IntEnum):
+    """Place of the pipeline at which a fault acts."""
+
+    OPTICS = 0
+    """Between the beam's exit and the sensor's memory: a firing at a time."""
+    NETWORK = 1
+    """Between the sensor's socket and the receiver: a datagram at a time."""
+
+
+class Effect(IntEnum):
+    """Function that makes a fault; its values are ``FaultTable.value``."""
+
+    DIM = 0
+    """Lets light through: the share of one way."""
+    DROPS = 1
+    """Drops that run down the window: how many, their width (deg), the share of one way, degrees a second."""
+    ECHO = 2
+    """Adds an echo: range from, to (m), reflectivity from, to, whether it hides all others."""
+    ERROR = 3
+    """Falsifies a range: constant (m), standard deviation (m), the same for a laser (m)."""
+    BYTE = 4
+    """Falsifies reflectivity: standard deviation over the lasers as a share, factor."""
+    ORDER = 5
+    """Exchanges records: by so many channels."""
+    READING = 6
+    """Falsifies the encoder's reading: whether it is stuck, hundredths of a degree added, whether the turn is counted on."""
+
+
+class Key(NamedTuple):
+    """A key of a fault.
+
+    Attributes:
+        name: Name in a table, with its unit.
+        meaning: What it sets.
+        default: Value where it is not given, ``REQUIRED`` for none. It decides the type.
+        least: Smallest value.
+        most: Largest value.
+        type: Type; None: that of the default.
+    """
+
+    name: str
+    meaning: str
+    default: Any
+    least: float
+    most: float
+    type: Any = None
+
+
+class FaultRow(NamedTuple):
+    """A fault.
+
+    Attributes:
+        kind: Its word in a table.
+        place: Place at which it acts.
+        meaning: What is broken, and what shows it.
+        effect: Function that makes it.
+        values: Values of the function: numbers, or names of keys.
+        keys: Its keys beside those of every fault.
+    """
+
+    kind: str
+    place: Place
+    meaning: str
+    effect: Effect
+    values: tuple[float | str, ...]
+    keys: tuple[Key, ...] = ()
+
+
+_CHANNELS = Key("channels", "Numbers of the lasers, from 0, by their place in a packet; empty: all", (), 0, 127, tuple[int, ...])
+_AZIMUTH = Key("azimuth_deg", "Sector, clockwise from the first angle to the second; below the first for one across 0", (0.0, 360.0), 0, 360)
+_ELEVATION = Key("elevation_deg", "Lowest and highest elevation of the beams", (-90.0, 90.0), -90, 90)
+_SHARE = Key("share", "Share of the firings that it befalls, each by itself", 1.0, 0, 1)
+_SECTOR = (_AZIMUTH, _ELEVATION, _CHANNELS, _SHARE)
+_LASERS = (_CHANNELS._replace(default=REQUIRED), _AZIMUTH, _SHARE)
+
+
+def _transmission(default: float) -> Key:
+    return Key("transmission", "Share of the light that passes one way; the echo has its square", default, 0, 1)
+
+
+FAULTS: tuple[FaultRow, ...] = (
+    FaultRow(
+        "dead_channel",
+        Place.OPTICS,
+        "Lasers, or their detectors, are out: each record is one without a return, with the byte of its laser.",
+        Effect.DIM,
+        (0.0,),
+        _LASERS,
+    ),
+    FaultRow(
+        "weak_channel",
+        Place.OPTICS,
+        "Lasers are weak: they see less far, and report less; with a ramp they age.",
+        Effect.DIM,
+        ("transmission",),
+        (*_LASERS, _transmission(0.5)),
+    ),
+    FaultRow("blocked_sector", Place.OPTICS, "A leaf, tape or mud covers the window: nothing returns from the sector.", Effect.DIM, (0.0,), _SECTOR),
+    FaultRow(
+        "dirty_window",
+        Place.OPTICS,
+        "Dust or mud: far and dark things are missing first.",
+        Effect.DIM,
+        ("transmission",),
+        (*_SECTOR, _transmission(0.6)),
+    ),
+    FaultRow(
+        "iced_window", Place.OPTICS, "Ice on the whole window, or a sector of it.", Effect.DIM, ("transmission",), (*_SECTOR, _transmission(0.5))
+    ),
+    FaultRow(
+        "wet_window",
+        Place.OPTICS,
+        "Drops on the window, which run down: patches that move, with fewer returns.",
+        Effect.DROPS,
+        ("drops", "drop_deg", "transmission", "speed_dps"),
+        (
+            *_SECTOR,
+            Key("drops", "Number of drops", 12, 1, 100),
+            Key("drop_deg", "Width of a drop", 3.0, 0.1, 30),
+            _transmission(0.5),
+            Key(
+                "speed_dps",
+                "Speed downwards, in degrees of elevation a second; a drop that has left at the bottom is followed by one at the top",
+                2.0,
+                0,
+                100,
+            ),
+        ),
+    ),
+    FaultRow(
+        "glare",
+        Place.OPTICS,
+        "Strong light in the sector: a share of the points is scattered about its place.",
+        Effect.ERROR,
+        (0.0, "scatter_m", 0.0),
+        (*_SECTOR[:3], _SHARE._replace(default=0.03), Key("scatter_m", "Standard deviation of their ranges", 2.0, 0, 50)),
+    ),
+    FaultRow(
+        "crosstalk",
+        Place.OPTICS,
+        "Pulses of other units: single points at ranges at random, beside the true echo.",
+        Effect.ECHO,
+        (0.0, "max_range_m", 0.0, 1.0, 0.0),
+        (*_SECTOR[:3], _SHARE._replace(default=0.01), Key("max_range_m", "Largest range; the model's where that is less", 100.0, 1, 1000)),
+    ),
+    FaultRow(
+        "jamming",
+        Place.OPTICS,
+        "A source blinds the sensor in a sector: ranges and reflectivities at random in place of all echoes.",
+        Effect.ECHO,
+        (0.0, "max_range_m", 0.0, 1.0, 1.0),
+        (*_SECTOR, Key("max_range_m", "Largest range; the model's where that is less", 100.0, 1, 1000)),
+    ),
+    FaultRow(
+        "spoofed_surface",
+        Place.OPTICS,
+        "An attacker's surface that is not there: an echo at one range, beside the true ones.",
+        Effect.ECHO,
+        ("range_m", "range_m", "reflectivity", "reflectivity", 0.0),
+        (*_SECTOR, Key("range_m", "Its range", 10.0, 0, 1000), Key("reflectivity", "Its reflectivity, 1 for white", 1.0, 0, 10)),
+    ),
+    FaultRow(
+        "removed_surface",
+        Place.OPTICS,
+        "An attacker pulls echoes below the smallest range, and the sensor leaves them out.",
+        Effect.ECHO,
+        (0.0, 0.0, 1.0, 1.0, 1.0),
+        _SECTOR,
+    ),
+    FaultRow(
+        "range_bias",
+        Place.OPTICS,
+        "Ranges drift, as with temperature: by the same amount for all lasers, and by one of its own for each.",
+        Effect.ERROR,
+        ("bias_m", 0.0, "spread_m"),
+        (
+            *_SECTOR,
+            Key("bias_m", "Error of all lasers", 0.03, -100, 100),
+            Key("spread_m", "Standard deviation of the error over the lasers", 0.0, 0, 10),
+        ),
+    ),
+    FaultRow(
+        "range_noise",
+        Place.OPTICS,
+        "Ranges scatter more than they should.",
+        Effect.ERROR,
+        (0.0, "scatter_m", 0.0),
+        (*_SECTOR, Key("scatter_m", "Standard deviation of the further error", 0.1, 0, 50)),
+    ),
+    FaultRow(
+        "reflectivity_lost",
+        Place.OPTICS,
+        "The calibration of reflectivities is lost: stripes, a laser each.",
+        Effect.BYTE,
+        ("spread", "factor"),
+        (
+            *_SECTOR,
+            Key("spread", "Standard deviation of the factor over the lasers", 0.2, 0, 2),
+            Key("factor", "Mean factor", 1.0, 0, 10),
+        ),
+    ),
+    FaultRow(
+        "mixed_firmware",
+        Place.OPTICS,
+        "Records are in the places of other lasers, as of units whose firmware is mixed up.",
+        Effect.ORDER,
+        ("channels_by",),
+        (Key("channels_by", "By how many channels", 8, 1, 127),),
+    ),
+    FaultRow("encoder_stuck", Place.OPTICS, "The encoder repeats the reading that it had: the head turns on.", Effect.READING, (1.0, 0.0, 0.0)),
+    FaultRow(
+        "encoder_jump",
+        Place.OPTICS,
+        "The encoder has lost or gained marks: readings are off by an angle.",
+        Effect.READING,
+        (0.0, "jump_cdeg", 0.0),
+        (Key("jump_cdeg", "Angle in hundredths of a degree", 200.0, -35999, 35999),),
+    ),
+    FaultRow(
+        "encoder_overflow",
+        Place.OPTICS,
+        "Readings go on beyond the turn, 36000 and more, as firmware of 2012 sent at the seam.",
+        Effect.READING,
+        (0.0, 0.0, "beyond_cdeg"),
+        (Key("beyond_cdeg", "Hundredths of a degree after the seam that are counted on", 100.0, 1, 29535),),
+    ),
+)
+"""Every fault, in the order in which those of one place act upon the same firing or datagram."""

@@ -1,0 +1,148 @@
+"""Tables of faults, one class each, made of the catalogue's rows."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, make_dataclass
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Discriminator
+
+from hilsim.errors import require
+from hilsim.faults.catalogue import FAULTS, REQUIRED, FaultRow, Key, Place
+
+LATEST_S = 1e8
+"""Latest rig time of a fault, three years."""
+NAME_LENGTH = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class FaultSpec:
+    """Keys of every fault.
+
+    Attributes:
+        name: Name by which it is cleared, and which metrics and events have; empty: its kind.
+        on: Name of what it befalls, or a pattern (``roof*``); ``*``: everything that it can.
+        at_s: Rig time at which it begins.
+        for_s: How long it lasts; missing: until it is cleared.
+        ramp_s: Time from its begin in which it comes. ``ramp = "exponential"``: time constant.
+        ramp_out_s: Time before its end in which it goes.
+        ramp: Way in which it comes: ``linear``, or ``exponential``: 1 - e^(-t / ramp_s).
+        seed: Seed of its random numbers, beside the rig's.
+    """
+
+    row: ClassVar[FaultRow]
+    kind: str = ""
+    name: str = ""
+    on: str = "*"
+    at_s: float = 0.0
+    for_s: float | None = None
+    ramp_s: float = 0.0
+    ramp_out_s: float = 0.0
+    ramp: Literal["linear", "exponential"] = "linear"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        require(*self.rules())
+
+    def rules(self) -> Iterator[tuple[bool, str]]:
+        """Every rule with its fault."""
+        for word, text in (("name", self.name), ("on", self.on)):
+            yield text.isprintable() and len(text) <= NAME_LENGTH, f"{word} must be at most {NAME_LENGTH} printable characters, got {text[:80]!r}"
+        yield bool(self.on), "on must name something, or be *, got an empty text"
+        yield 0.0 <= self.at_s <= LATEST_S, f"at_s must be 0 to {LATEST_S:.0e}, got {self.at_s}"
+        yield self.for_s is None or 0.0 < self.for_s <= LATEST_S, f"for_s must be above 0 and at most {LATEST_S:.0e}, got {self.for_s}"
+        for word, ramp_s in (("ramp_s", self.ramp_s), ("ramp_out_s", self.ramp_out_s)):
+            yield 0.0 <= ramp_s <= LATEST_S, f"{word} must be 0 to {LATEST_S:.0e}, got {ramp_s}"
+        yield self.ramp_out_s == 0.0 or self.for_s is not None, "for_s must be given with ramp_out_s, got none"
+        yield 0 <= self.seed < 2**32, f"seed must be 0 to 2^32 - 1, got {self.seed}"
+        for key in self.row.keys:
+            yield from _key_rules(key, getattr(self, key.name))
+
+    @property
+    def label(self) -> str:
+        """Its name, or its kind."""
+        return self.name or self.kind
+
+    @property
+    def begin_ns(self) -> int:
+        """Rig time at which it begins."""
+        return round(self.at_s * 1e9)
+
+    @property
+    def end_ns(self) -> int:
+        """Rig time at which it has ended."""
+        return 2**62 if self.for_s is None else self.begin_ns + round(self.for_s * 1e9)
+
+    def befalls(self, name: str) -> bool:
+        """Whether it befalls what has a name."""
+        return fnmatchcase(name, self.on)
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """Values of its function (``catalogue.Effect``)."""
+        return tuple(float(getattr(self, each) if isinstance(each, str) else each) for each in self.row.values)
+
+
+def _key_rules(key: Key, value: Any) -> Iterator[tuple[bool, str]]:
+    values = value if isinstance(value, tuple) else (value,)
+    holds = all(key.least <= each <= key.most for each in values)
+    each = "each be " if isinstance(value, tuple) else "be "
+    yield holds, f"{key.name} must {each}{key.least:g} to {key.most:g}, got {', '.join(map(str, values[:8]))}"
+    if key.name == "azimuth_deg":
+        yield (
+            values[0] != values[1] and values[0] < 360.0,
+            f"azimuth_deg must be two angles that differ, from 0 and 360 for a whole turn, got {value}",
+        )
+    if key.name == "elevation_deg":
+        yield values[0] <= values[1], f"elevation_deg must be the lower one first, got {value}"
+    if key.default is REQUIRED:
+        yield bool(values), f"{key.name} must be given, got none"
+
+
+def _field_of(key: Key) -> tuple[Any, ...]:
+    kind = key.type or (tuple[float, float] if isinstance(key.default, tuple) else type(key.default))
+    return (key.name, kind) if key.default is REQUIRED else (key.name, kind, field(default=key.default))
+
+
+def _class_of(row: FaultRow) -> type[FaultSpec]:
+    """Dataclass of a row's table; at the top of this module, because rigs go to other processes."""
+    name = "".join(map(str.capitalize, row.kind.split("_"))) + "Fault"
+    keys = "".join(f"    {key.name}: {key.meaning}, {key.least:g} to {key.most:g}.\n" for key in row.keys)
+    text = f"{row.meaning}\n\nAttributes:\n{keys}" if keys else row.meaning
+    made = make_dataclass(
+        name,
+        [("kind", Literal[row.kind], field(default=row.kind)), *map(_field_of, row.keys)],
+        bases=(FaultSpec,),
+        namespace={"row": row, "__doc__": text, "__module__": __name__},
+        frozen=True,
+        kw_only=True,
+    )
+    globals()[name] = made
+    return made
+
+
+FAULT_SPECS: dict[str, type[FaultSpec]] = {row.kind: _class_of(row) for row in FAULTS}
+"""Classes of faults' tables, by kind."""
+
+if TYPE_CHECKING:
+    AnyFault = FaultSpec
+    """Table of any fault, told by its ``kind``."""
+else:
+    AnyFault = Annotated[tuple(FAULT_SPECS.values()), Discriminator("kind")]
+
+
+def faults_on(faults: tuple[FaultSpec, ...], name: str, place: Place) -> tuple[FaultSpec, ...]:
+    """Faults of a place that befall what has a name."""
+    return tuple(fault for fault in faults if fault.row.place == place and fault.befalls(name))
+
+
+def fault_rules(faults: tuple[FaultSpec, ...], sensors: Sequence[str]) -> Iterator[tuple[bool, str]]:
+    """Check that each fault befalls something that a rig has.
+
+    Args:
+        faults: The rig's faults.
+        sensors: Names of its sensors.
+    """
+    for number, fault in enumerate(faults):
+        names = ", ".join(sensors) or "none"
+        yield any(map(fault.befalls, sensors)), f'fault[{number}].on must name a sensor of the rig ({names}), or be a pattern, got "{fault.on}"'
