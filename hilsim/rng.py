@@ -76,6 +76,8 @@ class Purpose(IntEnum):
     FAULT_ERROR = 102
     FAULT_LASER = 103
     FAULT_DROP = 104
+    FAULT_EDGE = 105
+    FAULT_CHARACTER = 106
 
 
 _MULTIPLIER_0 = np.uint64(0xD2511F53)

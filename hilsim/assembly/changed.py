@@ -263,7 +263,7 @@ class RigState:
             INJECTED_FAULTS.enforce(len(faults), "the rig", ConfigError)
         try:
             require(*fault_rules(faults[-1:], [setting.name for setting in self.settings]))
-            settings = tuple(replace(setting, faults=faults_on(faults, setting.name, Place.OPTICS)) for setting in self.settings)
+            settings = tuple(replace(setting, faults=faults_on(faults, setting.name, Place.SENSOR)) for setting in self.settings)
         except ValueError as error:
             raise ConfigError("\n".join(str(error).split("; "))) from error
         return replace(self, faults=faults, settings=settings)

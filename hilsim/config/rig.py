@@ -300,7 +300,7 @@ def rig_of_table(table: Mapping[str, Any], path: Path, changes: Changes | None =
     lidars: list[LidarSetting] = []
     for number, sensor in enumerate(spec.sensor):
         try:
-            lidars.append(sensor_lidar(sensor, spec.weather, number, path, faults=faults_on(spec.fault, sensor.name, Place.OPTICS)))
+            lidars.append(sensor_lidar(sensor, spec.weather, number, path, faults=faults_on(spec.fault, sensor.name, Place.SENSOR)))
         except ConfigError as error:
             faults.extend(map(changed.named, str(error).split("\n")))
         except ValueError as error:

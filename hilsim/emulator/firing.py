@@ -9,6 +9,7 @@ import numpy.typing as npt
 from hilsim.compilation.jit import borrowing_kernel, constant, inlined_kernel, stage_kernel
 from hilsim.compilation.lane_math import sines_and_cosines
 from hilsim.compilation.lanes import WIDTH, Doubles, Numbers, load_lanes, roots, scatter, singles
+from hilsim.emulator.faults import slipped_turns
 from hilsim.emulator.plan import BeamRow, LidarPlan
 from hilsim.emulator.workspace import Rays
 from hilsim.sensor.clock import remainder_of, rig_after, rig_from_device
@@ -158,7 +159,8 @@ def fire(plan: LidarPlan, platform: Platform, sequence_index: npt.NDArray[np.int
     for sequence in range(sequences):
         device_ns = sequence_index[sequence] * plan.sequence_ns
         if sequence == 0 or sequence_index[sequence] != sequence_index[sequence - 1] + 1:
-            stop_ns, stop_turns = rig_from_device(plan.clock, device_ns), head_turns(plan.head, device_ns)
+            stop_ns = rig_from_device(plan.clock, device_ns)
+            stop_turns = head_turns(plan.head, device_ns) + slipped_turns(plan.rare, plan, device_ns)
             keyframes = next_keyframes(platform, keyframes, stop_ns)
             (stop_x, stop_y, stop_z), stop_q = state_between(platform, keyframes, stop_ns)
         start_ns, start_x, start_y, start_z, start_q = stop_ns, stop_x, stop_y, stop_z, stop_q
@@ -166,7 +168,7 @@ def fire(plan: LidarPlan, platform: Platform, sequence_index: npt.NDArray[np.int
         keyframes = next_keyframes(platform, keyframes, stop_ns)
         (stop_x, stop_y, stop_z), stop_q = state_between(platform, keyframes, stop_ns)
         start_turns = stop_turns
-        stop_turns = head_turns(plan.head, device_ns + plan.sequence_ns)
+        stop_turns = head_turns(plan.head, device_ns + plan.sequence_ns) + slipped_turns(plan.rare, plan, device_ns + plan.sequence_ns)
         remainder = remainder_of(device_ns, plan.clock.oscillator_ppb)
         travelled = stop_turns - start_turns
         travelled -= math.floor(travelled + 0.5)  # over the seam of a turn

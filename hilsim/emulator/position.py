@@ -32,11 +32,11 @@ def _write_heard(gps: Gps, rig_ns: int, sentence: npt.NDArray[np.uint8]) -> int:
 
 
 @kernel
-def write_sentence(clock: DeviceClock, gps: Gps, platform: Platform, rig_ns: int, sentence: npt.NDArray[np.uint8]) -> int:
+def write_sentence(clock: DeviceClock, gps: Gps, platform: Platform, rig_ns: int, sentence: npt.NDArray[np.uint8], seconds: int = 0) -> int:
     """Write the sentence the sensor holds at ``rig_ns``; returns its size, 0 without a receiver.
 
     It names the second in progress once it has arrived (``sentence_delay_ns`` after the pulse), the one before until then, and the position at
-    the start of the second it names.
+    the start of the second it names, or of that which is ``seconds`` before where it names one of these.
     """
     if not gps.present:
         return _write_heard(gps, rig_ns, sentence)
@@ -49,7 +49,7 @@ def write_sentence(clock: DeviceClock, gps: Gps, platform: Platform, rig_ns: int
     speed_mps = math.hypot(east_mps, north_mps)
     course_deg = math.degrees(math.atan2(east_mps, north_mps)) % 360.0 if speed_mps > 0.0 else 0.0
     latitude, longitude = geodetic(gps.latitude_deg, gps.longitude_deg, now[0] - gps.origin_east_m, now[1] - gps.origin_north_m)
-    return write_gprmc(second, gps.valid, latitude, longitude, speed_mps, course_deg, sentence)
+    return write_gprmc(second + seconds, gps.valid, latitude, longitude, speed_mps, course_deg, sentence)
 
 
 @kernel

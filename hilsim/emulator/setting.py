@@ -59,8 +59,19 @@ class LidarSetting:
             max(channels, default=0) <= most,
             f"fault {fault.label}: channels of a {self.spec.model} must be at most {most}, got {max(channels, default=0)}",
         )
-        has_encoder = fault.row.effect != Effect.READING or self.family.reports_azimuth
-        yield has_encoder, f"fault {fault.label}: packets of a {self.spec.model} have no readings of an encoder"
+        family, effect = self.family, fault.row.effect
+        needs = {
+            Effect.READING: (family.reports_azimuth, "must have readings of an encoder in its packets"),
+            Effect.TURN: (family.reports_azimuth and family.produced_ratio == 1.0, "must have a head that packets follow, and see the whole turn"),
+            Effect.PULSE: (family.has_pulse_input, "must have an input for a pulse"),
+            Effect.SENTENCE: (family.has_pulse_input and self.setup.gps is not None, "must have a receiver (sensor.gps)"),
+        }
+        holds, need = needs.get(effect, (True, ""))
+        yield holds, f"fault {fault.label}: a {self.spec.model} {need}"
+        if effect == Effect.STAMP:
+            has_edges = self.follows_pulse and family.has_pulse_input
+            yield not any(fault.values[2:4]) or has_edges, f"fault {fault.label}: the clock must follow a pulse"
+            yield not fault.values[4] or family.has_pulse_input, f"fault {fault.label}: stamps of a {self.spec.model} must begin again at the hour"
 
     def _others(self) -> Iterator[Field[Any]]:
         """Keys of other families' settings."""

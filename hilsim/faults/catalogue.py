@@ -13,8 +13,8 @@ REQUIRED: Any = object()
 class Place(IntEnum):
     """Place of the pipeline at which a fault acts."""
 
-    OPTICS = 0
-    """Between the beam's exit and the sensor's memory: a firing at a time."""
+    SENSOR = 0
+    """Within a sensor: its optics, its head, its clock and what is at its GPS input."""
     NETWORK = 1
     """Between the sensor's socket and the receiver: a datagram at a time."""
 
@@ -36,6 +36,14 @@ class Effect(IntEnum):
     """Exchanges records: by so many channels."""
     READING = 6
     """Falsifies the encoder's reading: whether it is stuck, hundredths of a degree added, whether the turn is counted on."""
+    TURN = 7
+    """Moves the head: share by which it turns too fast, degrees ahead, degrees a second ahead."""
+    STAMP = 8
+    """Falsifies the clock: seconds ahead, ppm too fast, jitter at each second (s), share of seconds with a second edge, whether hours are counted."""
+    PULSE = 9
+    """Changes the pulse's state in position packets: its number."""
+    SENTENCE = 10
+    """Falsifies the receiver's sentence: whether there is none, whether it is invalid, delay (s), seconds ahead, share of garbled characters."""
 
 
 class Key(NamedTuple):
@@ -83,6 +91,7 @@ _AZIMUTH = Key("azimuth_deg", "Sector, clockwise from the first angle to the sec
 _ELEVATION = Key("elevation_deg", "Lowest and highest elevation of the beams", (-90.0, 90.0), -90, 90)
 _SHARE = Key("share", "Share of the firings that it befalls, each by itself", 1.0, 0, 1)
 _SECTOR = (_AZIMUTH, _ELEVATION, _CHANNELS, _SHARE)
+_RUN_DOWN = Key("ramp_s", "Time in which it runs down", 2.0, 0, 1e8)
 _LASERS = (_CHANNELS._replace(default=REQUIRED), _AZIMUTH, _SHARE)
 
 
@@ -93,7 +102,7 @@ def _transmission(default: float) -> Key:
 FAULTS: tuple[FaultRow, ...] = (
     FaultRow(
         "dead_channel",
-        Place.OPTICS,
+        Place.SENSOR,
         "Lasers, or their detectors, are out: each record is one without a return, with the byte of its laser.",
         Effect.DIM,
         (0.0,),
@@ -101,27 +110,27 @@ FAULTS: tuple[FaultRow, ...] = (
     ),
     FaultRow(
         "weak_channel",
-        Place.OPTICS,
+        Place.SENSOR,
         "Lasers are weak: they see less far, and report less; with a ramp they age.",
         Effect.DIM,
         ("transmission",),
         (*_LASERS, _transmission(0.5)),
     ),
-    FaultRow("blocked_sector", Place.OPTICS, "A leaf, tape or mud covers the window: nothing returns from the sector.", Effect.DIM, (0.0,), _SECTOR),
+    FaultRow("blocked_sector", Place.SENSOR, "A leaf, tape or mud covers the window: nothing returns from the sector.", Effect.DIM, (0.0,), _SECTOR),
     FaultRow(
         "dirty_window",
-        Place.OPTICS,
+        Place.SENSOR,
         "Dust or mud: far and dark things are missing first.",
         Effect.DIM,
         ("transmission",),
         (*_SECTOR, _transmission(0.6)),
     ),
     FaultRow(
-        "iced_window", Place.OPTICS, "Ice on the whole window, or a sector of it.", Effect.DIM, ("transmission",), (*_SECTOR, _transmission(0.5))
+        "iced_window", Place.SENSOR, "Ice on the whole window, or a sector of it.", Effect.DIM, ("transmission",), (*_SECTOR, _transmission(0.5))
     ),
     FaultRow(
         "wet_window",
-        Place.OPTICS,
+        Place.SENSOR,
         "Drops on the window, which run down: patches that move, with fewer returns.",
         Effect.DROPS,
         ("drops", "drop_deg", "transmission", "speed_dps"),
@@ -141,7 +150,7 @@ FAULTS: tuple[FaultRow, ...] = (
     ),
     FaultRow(
         "glare",
-        Place.OPTICS,
+        Place.SENSOR,
         "Strong light in the sector: a share of the points is scattered about its place.",
         Effect.ERROR,
         (0.0, "scatter_m", 0.0),
@@ -149,7 +158,7 @@ FAULTS: tuple[FaultRow, ...] = (
     ),
     FaultRow(
         "crosstalk",
-        Place.OPTICS,
+        Place.SENSOR,
         "Pulses of other units: single points at ranges at random, beside the true echo.",
         Effect.ECHO,
         (0.0, "max_range_m", 0.0, 1.0, 0.0),
@@ -157,7 +166,7 @@ FAULTS: tuple[FaultRow, ...] = (
     ),
     FaultRow(
         "jamming",
-        Place.OPTICS,
+        Place.SENSOR,
         "A source blinds the sensor in a sector: ranges and reflectivities at random in place of all echoes.",
         Effect.ECHO,
         (0.0, "max_range_m", 0.0, 1.0, 1.0),
@@ -165,7 +174,7 @@ FAULTS: tuple[FaultRow, ...] = (
     ),
     FaultRow(
         "spoofed_surface",
-        Place.OPTICS,
+        Place.SENSOR,
         "An attacker's surface that is not there: an echo at one range, beside the true ones.",
         Effect.ECHO,
         ("range_m", "range_m", "reflectivity", "reflectivity", 0.0),
@@ -173,7 +182,7 @@ FAULTS: tuple[FaultRow, ...] = (
     ),
     FaultRow(
         "removed_surface",
-        Place.OPTICS,
+        Place.SENSOR,
         "An attacker pulls echoes below the smallest range, and the sensor leaves them out.",
         Effect.ECHO,
         (0.0, 0.0, 1.0, 1.0, 1.0),
@@ -181,7 +190,7 @@ FAULTS: tuple[FaultRow, ...] = (
     ),
     FaultRow(
         "range_bias",
-        Place.OPTICS,
+        Place.SENSOR,
         "Ranges drift, as with temperature: by the same amount for all lasers, and by one of its own for each.",
         Effect.ERROR,
         ("bias_m", 0.0, "spread_m"),
@@ -193,7 +202,7 @@ FAULTS: tuple[FaultRow, ...] = (
     ),
     FaultRow(
         "range_noise",
-        Place.OPTICS,
+        Place.SENSOR,
         "Ranges scatter more than they should.",
         Effect.ERROR,
         (0.0, "scatter_m", 0.0),
@@ -201,7 +210,7 @@ FAULTS: tuple[FaultRow, ...] = (
     ),
     FaultRow(
         "reflectivity_lost",
-        Place.OPTICS,
+        Place.SENSOR,
         "The calibration of reflectivities is lost: stripes, a laser each.",
         Effect.BYTE,
         ("spread", "factor"),
@@ -213,16 +222,16 @@ FAULTS: tuple[FaultRow, ...] = (
     ),
     FaultRow(
         "mixed_firmware",
-        Place.OPTICS,
+        Place.SENSOR,
         "Records are in the places of other lasers, as of units whose firmware is mixed up.",
         Effect.ORDER,
         ("channels_by",),
         (Key("channels_by", "By how many channels", 8, 1, 127),),
     ),
-    FaultRow("encoder_stuck", Place.OPTICS, "The encoder repeats the reading that it had: the head turns on.", Effect.READING, (1.0, 0.0, 0.0)),
+    FaultRow("encoder_stuck", Place.SENSOR, "The encoder repeats the reading that it had: the head turns on.", Effect.READING, (1.0, 0.0, 0.0)),
     FaultRow(
         "encoder_jump",
-        Place.OPTICS,
+        Place.SENSOR,
         "The encoder has lost or gained marks: readings are off by an angle.",
         Effect.READING,
         (0.0, "jump_cdeg", 0.0),
@@ -230,11 +239,126 @@ FAULTS: tuple[FaultRow, ...] = (
     ),
     FaultRow(
         "encoder_overflow",
-        Place.OPTICS,
+        Place.SENSOR,
         "Readings go on beyond the turn, 36000 and more, as firmware of 2012 sent at the seam.",
         Effect.READING,
         (0.0, 0.0, "beyond_cdeg"),
         (Key("beyond_cdeg", "Hundredths of a degree after the seam that are counted on", 100.0, 1, 29535),),
+    ),
+    FaultRow(
+        "motor_stall",
+        Place.SENSOR,
+        "The motor runs down and stands: azimuths creep and repeat, packets go on.",
+        Effect.TURN,
+        (-1.0, 0.0, 0.0),
+        (_RUN_DOWN,),
+    ),
+    FaultRow(
+        "spin_up",
+        Place.SENSOR,
+        "The head stands and comes up to its speed until the fault ends.",
+        Effect.TURN,
+        (-1.0, 0.0, 0.0),
+        (
+            Key("for_s", "How long it takes", 8.0, 0.1, 1e8),
+            Key("ramp_out_s", "Time of that in which it comes up", 8.0, 0.0, 1e8),
+        ),
+    ),
+    FaultRow(
+        "wrong_rate",
+        Place.SENSOR,
+        "The motor is out of control: it turns too fast or too slowly.",
+        Effect.TURN,
+        ("too_fast", 0.0, 0.0),
+        (Key("too_fast", "Share by which it is too fast; below 0: too slow", 0.02, -0.9, 1.0),),
+    ),
+    FaultRow(
+        "lock_lost",
+        Place.SENSOR,
+        "The phase is not where it is locked: it leaps, and drifts.",
+        Effect.TURN,
+        (0.0, "slip_deg", "drift_dps"),
+        (Key("slip_deg", "Angle of the leap", 30.0, -360, 360), Key("drift_dps", "Drift of the phase, in degrees a second", 0.0, -360, 360)),
+    ),
+    FaultRow(
+        "clock_jump",
+        Place.SENSOR,
+        "Stamps leap.",
+        Effect.STAMP,
+        ("jump_s", 0.0, 0.0, 0.0, 0.0),
+        (Key("jump_s", "Time by which they are ahead", 0.5, -1000, 1000),),
+    ),
+    FaultRow(
+        "clock_drift",
+        Place.SENSOR,
+        "The clock is fast or slow: the more stamps are off, the longer it lasts.",
+        Effect.STAMP,
+        (0.0, "drift_ppm", 0.0, 0.0, 0.0),
+        (Key("drift_ppm", "Gain; 58 is a free one's, 141 the most that recordings show", 58.0, -1e6, 1e6),),
+    ),
+    FaultRow(
+        "leap_second",
+        Place.SENSOR,
+        "A leap second at its begin is not told apart: the second before it comes again.",
+        Effect.STAMP,
+        (-1.0, 0.0, 0.0, 0.0, 0.0),
+    ),
+    FaultRow(
+        "hour_overflow",
+        Place.SENSOR,
+        "Stamps do not begin again at the hour: they count on beyond 3600 s.",
+        Effect.STAMP,
+        (0.0, 0.0, 0.0, 0.0, 1.0),
+    ),
+    FaultRow(
+        "pps_noisy",
+        Place.SENSOR,
+        "Edges of the pulse come at times that scatter: stamps leap at each second.",
+        Effect.STAMP,
+        (0.0, 0.0, "jitter_s", 0.0, 0.0),
+        (Key("jitter_s", "Standard deviation of an edge's time", 1e-3, 0, 0.2),),
+    ),
+    FaultRow(
+        "pps_doubled",
+        Place.SENSOR,
+        "A second edge within the second, at a time at random: stamps begin the second again.",
+        Effect.STAMP,
+        (0.0, 0.0, 0.0, "share", 0.0),
+        (Key("share", "Share of the seconds that have one", 1.0, 0, 1),),
+    ),
+    FaultRow(
+        "pps_absent",
+        Place.SENSOR,
+        "The cable of the pulse is out: position packets say so. With clock_drift the clock runs free.",
+        Effect.PULSE,
+        (0.0,),
+    ),
+    FaultRow("pps_error", Place.SENSOR, "Position packets report an error of the pulse.", Effect.PULSE, (3.0,)),
+    FaultRow("nmea_missing", Place.SENSOR, "No sentence comes.", Effect.SENTENCE, (1.0, 0.0, 0.0, 0.0, 0.0)),
+    FaultRow("nmea_invalid", Place.SENSOR, "The receiver has no fix: the status is V.", Effect.SENTENCE, (0.0, 1.0, 0.0, 0.0, 0.0)),
+    FaultRow(
+        "nmea_late",
+        Place.SENSOR,
+        "Sentences come late: position packets name the second before for longer.",
+        Effect.SENTENCE,
+        (0.0, 0.0, "delay_s", 0.0, 0.0),
+        (Key("delay_s", "Time by which they are later", 0.5, 0, 10),),
+    ),
+    FaultRow(
+        "nmea_wrong_second",
+        Place.SENSOR,
+        "Sentences name another second.",
+        Effect.SENTENCE,
+        (0.0, 0.0, 0.0, "seconds_by", 0.0),
+        (Key("seconds_by", "Seconds by which they are ahead", -1.0, -3600, 3600),),
+    ),
+    FaultRow(
+        "nmea_garbled",
+        Place.SENSOR,
+        "Characters of the sentence are wrong, and so is its checksum.",
+        Effect.SENTENCE,
+        (0.0, 0.0, 0.0, 0.0, "share"),
+        (Key("share", "Share of the characters", 0.05, 0, 1),),
     ),
 )
 """Every fault, in the order in which those of one place act upon the same firing or datagram."""

@@ -36,7 +36,9 @@ class FaultTable(NamedTuple):
         sector: ``float64[n, 4]``: start azimuth and width (0.01 deg), lowest and highest elevation (deg).
         dims: Whether one takes light.
         adds: Whether one adds echoes.
-        falsifies: Whether one changes what is reported.
+        falsifies: Whether one changes what is measured.
+        turns: Whether one moves the head.
+        tells: Whether one changes stamps, or what is known of time.
     """
 
     effect: npt.NDArray[np.int64]
@@ -52,6 +54,8 @@ class FaultTable(NamedTuple):
     dims: bool
     adds: bool
     falsifies: bool
+    turns: bool
+    tells: bool
 
 
 def build_fault_table(specs: Sequence[FaultSpec], channels: int, seed: int) -> FaultTable:
@@ -83,6 +87,8 @@ def build_fault_table(specs: Sequence[FaultSpec], channels: int, seed: int) -> F
         dims=not effects.isdisjoint({Effect.DIM, Effect.DROPS}),
         adds=Effect.ECHO in effects,
         falsifies=not effects.isdisjoint({Effect.ERROR, Effect.BYTE, Effect.ORDER, Effect.READING}),
+        turns=Effect.TURN in effects,
+        tells=not effects.isdisjoint({Effect.STAMP, Effect.PULSE, Effect.SENTENCE}),
     )
 
 
@@ -97,6 +103,22 @@ def strength(faults: FaultTable, row: int, rig_ns: int) -> float:
     if coming_ns > 0.0:
         share = 1.0 - math.exp(-since_ns / coming_ns) if faults.is_exponential[row] else min(1.0, since_ns / coming_ns)
     return min(share, left_ns / going_ns) if going_ns > 0.0 else share
+
+
+@kernel
+def passed_ns(faults: FaultTable, row: int, rig_ns: int) -> float:
+    """Time for which a fault has acted at a rig time, by its strength; 0 when it has ended."""
+    since_ns, left_ns = float(rig_ns - faults.begin_ns[row]), float(faults.end_ns[row] - rig_ns)
+    if since_ns < 0.0 or left_ns <= 0.0:
+        return 0.0
+    coming_ns, going_ns = faults.ramp_ns[row, 0], faults.ramp_ns[row, 1]
+    passed = since_ns
+    if coming_ns > 0.0 and faults.is_exponential[row]:
+        passed = since_ns - coming_ns * (1.0 - math.exp(-since_ns / coming_ns))
+    elif coming_ns > 0.0:
+        passed = since_ns * since_ns / (2.0 * coming_ns) if since_ns < coming_ns else since_ns - coming_ns / 2.0
+    gone_ns = max(going_ns - left_ns, 0.0)
+    return passed - gone_ns * gone_ns / (2.0 * going_ns) if going_ns > 0.0 else passed
 
 
 @kernel

@@ -191,7 +191,7 @@ def _settling_passage_ns(head: Head, turns: float, settled_ns: int) -> int:
 
 
 @borrowing_kernel
-def head_reading_cdeg(head: Head, encoder: Encoder, device_ns: int, sequence: int) -> int:
+def head_reading_cdeg(head: Head, encoder: Encoder, device_ns: int, sequence: int, slipped: float = 0.0) -> int:
     """Encoder reading at a firing sequence's first firing: hundredths of a degree, 0..35999.
 
     Args:
@@ -199,8 +199,9 @@ def head_reading_cdeg(head: Head, encoder: Encoder, device_ns: int, sequence: in
         encoder: Its encoder.
         device_ns: Device time of the firing.
         sequence: Index of the firing sequence, which numbers the reading's random number.
+        slipped: Turns by which something else has moved the head.
     """
-    angle = head_turns(head, device_ns) * TURN_CDEG
+    angle = (head_turns(head, device_ns) + slipped) * TURN_CDEG
     angle += encoder_error_cdeg(encoder, angle, sequence)
     if encoder.noise_cdeg > 0.0:
         angle += encoder.noise_cdeg * normal(encoder.seed, encoder.stream, sequence, _ENCODER_NOISE)

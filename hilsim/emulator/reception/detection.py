@@ -5,6 +5,7 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import borrowing_kernel, constant, inlined_kernel, stage_kernel
 from hilsim.compilation.lanes import WIDTH, bits_of, first_bit, load_lanes, store_lanes
+from hilsim.emulator.faults import slipped_turns
 from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import BeamRow, LidarPlan, Rare
 from hilsim.emulator.reception.faults import add_fault_echo, falsify, fault_share
@@ -100,7 +101,8 @@ def read_encoder(mirror: Mirror | None, plan: LidarPlan, sequence_index: npt.NDA
     if mirror is None:
         for sequence in range(sequence_index.size):
             index = sequence_index[sequence]
-            azimuth_cdeg[sequence] = head_reading_cdeg(plan.head, plan.encoder, index * plan.sequence_ns, index)
+            slipped = slipped_turns(plan.rare, plan, index * plan.sequence_ns)
+            azimuth_cdeg[sequence] = head_reading_cdeg(plan.head, plan.encoder, index * plan.sequence_ns, index, slipped)
 
 
 @borrowing_kernel

@@ -144,7 +144,7 @@ def _falsify(faults: FaultTable, plan: LidarPlan, workspace: Workspace) -> None:
         index, first_ns, true_cdeg = workspace.sequence[sequence], ray_ns[sequence * sub_rays], returns.azimuth_cdeg[sequence]
         for row in range(faults.effect.size):
             effect = faults.effect[row]
-            if effect < _ERROR or strength(faults, row, first_ns) <= 0.0:
+            if effect < _ERROR or effect > _READING or strength(faults, row, first_ns) <= 0.0:
                 continue
             if effect == _ORDER:
                 _exchange(returns, workspace.earlier, sequence, int(faults.value[row, 0]))

@@ -22,6 +22,7 @@ from hilsim.compilation.lanes import (
     select,
     store_lanes,
 )
+from hilsim.emulator.faults import stamp_error_ns
 from hilsim.emulator.inertial import felt_motion
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import first_sequence_of
@@ -106,13 +107,20 @@ def own_clock_ns(own: Any, clock: DeviceClock, device_ns: int) -> int:
 
 
 @kernel
+def _shown_ns(own: Any, plan: LidarPlan, device_ns: int) -> int:
+    """Time that its clock shows, with what faults make of it."""
+    shown_ns: int = own_clock_ns(own, plan.clock, device_ns) + stamp_error_ns(plan.rare, plan, device_ns)
+    return shown_ns
+
+
+@kernel
 def column_stamp_ns(own: Any, plan: LidarPlan, sequence: int) -> int:
     """Stamp of a column: the encoder triggers it, so it oscillates about even times."""
     periods = sequence / own.columns_per_frame * own.wave_turns + own.wave_phase
     lead_ns = float(own.wave_ns) * math.sin(2.0 * math.pi * (periods - math.floor(periods)))
     if own.jitter_ns > 0.0:
         lead_ns += own.jitter_ns * normal(plan.response.seed, plan.response.stream, sequence, _COLUMN_TIME)
-    stamp_ns = own_clock_ns(own, plan.clock, sequence * plan.sequence_ns) + math.floor(lead_ns)
+    stamp_ns = _shown_ns(own, plan, sequence * plan.sequence_ns) + math.floor(lead_ns)
     grid_ns = int(own.stamp_grid_ns)
     return max(stamp_ns, 0) // grid_ns * grid_ns
 
@@ -315,8 +323,8 @@ def write_inertial(own: Any, plan: LidarPlan, platform: Platform, device_ns: int
     """Write the inertial packet assembled at ``device_ns`` to ``payload[:48]``."""
     times_ns, acceleration_g, rate_dps = np.zeros(3, np.int64), np.zeros(3, np.float32), np.zeros(3, np.float32)
     times_ns[0] = device_ns // _IMU_DEVICE * _IMU
-    times_ns[1] = own_clock_ns(own, plan.clock, device_ns + _ACCELEROMETER_NS) // own.stamp_grid_ns * own.stamp_grid_ns
-    times_ns[2] = own_clock_ns(own, plan.clock, device_ns + _GYROSCOPE_NS) // own.stamp_grid_ns * own.stamp_grid_ns
+    times_ns[1] = _shown_ns(own, plan, device_ns + _ACCELEROMETER_NS) // own.stamp_grid_ns * own.stamp_grid_ns
+    times_ns[2] = _shown_ns(own, plan, device_ns + _GYROSCOPE_NS) // own.stamp_grid_ns * own.stamp_grid_ns
     (right_g, forward_g, up_g), (about_right, about_forward, about_up) = felt_motion(plan, platform, rig_from_device(plan.clock, device_ns))
     for axis, force in enumerate((forward_g, -right_g, up_g)):  # its own axes: x forward, y left
         acceleration_g[axis] = math.floor(force / _ACCELERATION_STEP_G + 0.5) * _ACCELERATION_STEP_G

@@ -7,14 +7,14 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, kernel, stage_kernel
 from hilsim.emulator.families.own import family_kernels
+from hilsim.emulator.faults import falsified_us, pulse_state, write_received
 from hilsim.emulator.inertial import TEMPERATURE_C, felt_motion
-from hilsim.emulator.plan import Gps, LidarPlan
-from hilsim.emulator.position import write_sentence
+from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import first_sequence_of, stop_sequence_of
 from hilsim.emulator.workspace import Returns
 from hilsim.families.velodyne.protocol.data import RECORDS_PER_BLOCK, encode_data_packet
 from hilsim.families.velodyne.protocol.position import NMEA_SIZE, encode_imu_module, encode_position_packet
-from hilsim.sensor.clock import DeviceClock, rig_from_device, stamp_us
+from hilsim.sensor.clock import rig_from_device, stamp_us
 from hilsim.world.platforms.platform import Platform
 
 _RECORDS = constant(RECORDS_PER_BLOCK)
@@ -32,16 +32,18 @@ def _encode_blocks(
 ) -> None:
     """Write data packet ``packet`` to ``payload[offset:]``."""
     first = first_sequence_of(plan, packet) if own.stamp_offset_ns == 0 else stop_sequence_of(plan, packet) - plan.sequences_per_packet
-    stamp = stamp_us(plan.clock, first * plan.sequence_ns + own.stamp_offset_ns)
+    device_ns = first * plan.sequence_ns + own.stamp_offset_ns
+    stamp = falsified_us(plan.rare, plan, stamp_us(plan.clock, device_ns), device_ns)
     encode_data_packet(returns.azimuth_cdeg, returns.distance, returns.reflectivity, stamp, own.factory_bytes, payload[offset:])
 
 
 @kernel
-def _encode_position(clock: DeviceClock, gps: Gps, platform: Platform, device_ns: int, payload: npt.NDArray[np.uint8]) -> None:
+def _encode_position(plan: LidarPlan, platform: Platform, device_ns: int, payload: npt.NDArray[np.uint8]) -> None:
     """Write the position packet assembled at ``device_ns`` to ``payload[:512]``."""
-    sentence = np.empty(NMEA_SIZE, np.uint8)
-    size = write_sentence(clock, gps, platform, rig_from_device(clock, device_ns), sentence)
-    encode_position_packet(stamp_us(clock, device_ns), gps.pps_state, sentence, size, payload)
+    sentence, rig_ns = np.empty(NMEA_SIZE, np.uint8), rig_from_device(plan.clock, device_ns)
+    size = write_received(plan.rare, plan, platform, rig_ns, sentence)
+    stamp = falsified_us(plan.rare, plan, stamp_us(plan.clock, device_ns), device_ns)
+    encode_position_packet(stamp, pulse_state(plan.rare, plan, rig_ns), sentence, size, payload)
 
 
 @stage_kernel
@@ -56,7 +58,7 @@ def write_imu(plan: LidarPlan, platform: Platform, rig_ns: int, payload: npt.NDA
 @kernel
 def _write_position(own: Any, plan: LidarPlan, platform: Platform, device_ns: int, payload: npt.NDArray[np.uint8]) -> None:
     """Write the position packet assembled at ``device_ns`` to ``payload[:512]``, with a model's inertial words."""
-    _encode_position(plan.clock, plan.gps, platform, device_ns, payload)
+    _encode_position(plan, platform, device_ns, payload)
     if own.has_imu:
         write_imu(plan, platform, rig_from_device(plan.clock, device_ns), payload)
 

@@ -63,7 +63,7 @@ class ReceiverDevice:
     def _sentence(self, rig_ns: int) -> bytes:
         clock = build_device_clock(ClockSetting(), follows_pulse=True, start_ns=0, utc_epoch_ns=self._utc_epoch_ns)
         sentence = np.zeros(GPRMC_CAPACITY, np.uint8)
-        size = write_sentence(clock, self._gps, self._platform, rig_ns, sentence)
+        size = write_sentence(clock, self._gps, self._platform, rig_ns, sentence, 0)
         return sentence[:size].tobytes()
 
 
