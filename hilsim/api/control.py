@@ -181,6 +181,42 @@ class Control:
         timed = {} if at_s is None else {"at_s": at_s}
         return self._made(ChangeTimes, self._requested({"do": "change", "change": {"kind": kind, **timed, **keys}}))
 
+    def fault(self, kind: str, on: str = "*", at_s: float | None = None, **keys: Any) -> ChangeTimes:
+        """Break something on command ([faults](../reference/faults.md)); returns when packets contain it.
+
+        Args:
+            kind: Kind of the fault.
+            on: Name of what it befalls, or a pattern.
+            at_s: Rig time at which it begins; None: as soon as possible.
+            keys: Its keys, such as ``for_s``.
+
+        Raises:
+            ConfigError: the fault is invalid, the rig has nothing that it befalls, or its time has passed.
+            TransmitError: no daemon listens, no answer arrives, or the rig ends before that.
+        """
+        return self.change("fault", at_s, fault={"kind": kind, "on": on, **keys})
+
+    def clear(self, name: str = "*", at_s: float | None = None) -> ChangeTimes:
+        """End the faults of a name or kind, by default all; from the next firing on, packets are those of a rig without them.
+
+        Args:
+            name: Name or kind, or a pattern.
+            at_s: Rig time at which they end; None: as soon as possible.
+
+        Raises:
+            ConfigError: its time has passed.
+            TransmitError: no daemon listens, no answer arrives, or the rig ends before that.
+        """
+        return self.change("clear", at_s, name=name)
+
+    def faults(self) -> tuple[dict[str, Any], ...]:
+        """List the faults on command that act or will, each with its keys and whether it ``acts`` now.
+
+        Raises:
+            TransmitError: no daemon listens, or no answer arrives.
+        """
+        return tuple(self._requested({"do": "faults"})["faults"])
+
     def script(self) -> tuple[dict[str, Any], ...]:
         """List the changes made since the rig was started or reloaded, in the form of a script that gives the same packets with ``hilsim record --script``.
 

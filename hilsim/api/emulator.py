@@ -3,7 +3,7 @@
 import heapq
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import datetime
 from itertools import islice
@@ -20,7 +20,7 @@ from hilsim.api.rigs import RigSource, as_rig
 from hilsim.api.stepping import Objects, Step, Timed, committed, packets_of, step_ns, stepped
 from hilsim.assembly.shapes import Shape, shapes_at
 from hilsim.config.part_kind import carrier
-from hilsim.config.rig import Rig
+from hilsim.config.rig import Rig, with_faults
 from hilsim.config.script import load_script
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.errors import require
@@ -52,7 +52,13 @@ class Emulator:
     """
 
     def __init__(
-        self, rig: Rig | RigSource, *, start_utc: str | datetime | None = None, threads: int | None = None, script: str | Path | None = None
+        self,
+        rig: Rig | RigSource,
+        *,
+        start_utc: str | datetime | None = None,
+        threads: int | None = None,
+        script: str | Path | None = None,
+        faults: Sequence[Mapping[str, Any]] = (),
     ) -> None:
         """Create an emulator of a rig; the scene is built when it is first needed.
 
@@ -62,6 +68,7 @@ class Emulator:
                 None: the rig's ``transmit.epoch_utc``, else 2026-01-01T00:00:00Z.
             threads: Number of rendering threads, each a little ahead of the caller; does not affect the bytes. None: one a core.
             script: File of timed changes (``hilsim record --script``).
+            faults: Further tables as ``[[fault]]`` of a rig.
 
         Raises:
             ConfigError: the rig or the script is invalid.
@@ -69,7 +76,7 @@ class Emulator:
         """
         require((threads is None or threads >= 1, f"threads must be 1 or more, got {threads}"))
         self._threads = threads or len(os.sched_getaffinity(0))
-        self.rig = as_rig(rig)
+        self.rig = with_faults(as_rig(rig), faults)
         self.sensors = self.rig.sensors
         self._utc_epoch_ns = rig_utc_ns(self.rig, start_utc)
         self._script = load_script(Path(script)) if script is not None else None

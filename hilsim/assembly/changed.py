@@ -256,7 +256,7 @@ class RigState:
 
     def _with_faults(self, change: FaultChange | ClearChange) -> Self:
         if isinstance(change, ClearChange):
-            faults = tuple(fault for fault in self.faults if not change.ends(fault))
+            faults = tuple(fault for fault in self.faults if not fault.is_called(change.name))
         else:
             added = replace(change.fault, at_s=change.at_s or 0.0)
             faults = (*(fault for fault in self.faults if fault.end_ns > added.begin_ns), added)

@@ -321,6 +321,35 @@ def rig_of_table(table: Mapping[str, Any], path: Path, changes: Changes | None =
     return Rig(path=path, spec=spec, lidars=tuple(lidars), settings=settings, sinks=sinks, table=changed.table)
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Faults:
+    fault: tuple[AnyFault, ...] = ()
+
+
+def with_faults(rig: Rig, faults: Sequence[Mapping[str, Any]]) -> Rig:
+    """The rig with further ``[[fault]]`` tables.
+
+    Raises:
+        ConfigError: a table is wrong, or befalls nothing that the rig has.
+    """
+    found, wrong = collect_faults(_Faults, {"fault": list(map(dict, faults))})
+    if found is None:
+        raise ConfigError("\n".join(wrong))
+    try:
+        spec = replace(rig.spec, fault=(*rig.spec.fault, *found.fault))
+        lidars = tuple(replace(lidar, faults=faults_on(spec.fault, lidar.name, Place.SENSOR)) for lidar in rig.lidars)
+    except ValueError as error:
+        raise ConfigError("\n".join(str(error).split("; "))) from error
+    return replace(rig, spec=spec, lidars=lidars)
+
+
+def without_faults(rig: Rig, name: str) -> Rig:
+    """The rig without its ``[[fault]]`` tables of a name or kind, or a pattern."""
+    faults = tuple(fault for fault in rig.spec.fault if not fault.is_called(name))
+    lidars = tuple(replace(lidar, faults=faults_on(faults, lidar.name, Place.SENSOR)) for lidar in rig.lidars)
+    return replace(rig, spec=replace(rig.spec, fault=faults), lidars=lidars)
+
+
 def with_recording(rig: Rig, values: Mapping[str, str | float]) -> Rig:
     """Replace keys of the rig's ``[record]`` by those of the command line.
 

@@ -6,7 +6,6 @@ A script is a TOML file with a ``[[change]]`` table per change, or a file of JSO
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -324,10 +323,6 @@ class ClearChange(ChangeSpec):
     kind: Literal["clear"] = "clear"
     name: str = "*"
 
-    def ends(self, fault: FaultSpec) -> bool:
-        """Whether it ends a fault."""
-        return fnmatchcase(fault.label, self.name) or fnmatchcase(fault.kind, self.name)
-
 
 AnyChange = Annotated[
     AddChange
@@ -440,7 +435,15 @@ def _read_lines(path: Path) -> list[Any]:
     return found
 
 
+def fault_table(fault: FaultSpec) -> dict[str, Any]:
+    """The keys of a fault, as a rig has them; keys at their defaults are left out."""
+    table: dict[str, Any] = adapter_of(type(fault)).dump_python(fault, mode="json", exclude_defaults=True)
+    return {"kind": fault.kind, **table}
+
+
 def change_table(change: ChangeSpec) -> dict[str, Any]:
     """The keys of a change, as a script has them; keys at their defaults are left out."""
     table: dict[str, Any] = adapter_of(type(change)).dump_python(change, mode="json", exclude_defaults=True)
+    if isinstance(change, FaultChange):
+        table["fault"] = fault_table(change.fault)
     return {"at_s": change.at_s, "kind": change.kind, **{key: value for key, value in table.items() if key not in {"at_s", "kind"}}}

@@ -43,6 +43,8 @@ def slipped_turns(rare: Rare | None, plan: LidarPlan, device_ns: int) -> float:
 def _error_ns(faults: FaultTable, rig_ns: int, utc_ns: int) -> float:
     error_ns, second = 0.0, utc_ns // NS_PER_S
     for row in range(faults.effect.size):
+        if faults.effect[row] == _PULSE:
+            error_ns += faults.value[row, 1] * 1e-6 * passed_ns(faults, row, rig_ns)
         if faults.effect[row] != _STAMP:
             continue
         acts = strength(faults, row, rig_ns)

@@ -90,6 +90,8 @@ class EmulatorCount(IntEnum):
 
     UNREPRESENTABLE = 0
     """Returns that the packet format cannot represent, sent as no return."""
+    FAULTED = 1
+    """Firings that faults on command befell, once for each of its light, its echoes and what was measured."""
 
 
 SOLE_ROWS = 8

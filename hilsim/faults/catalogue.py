@@ -41,7 +41,7 @@ class Effect(IntEnum):
     STAMP = 8
     """Falsifies the clock: seconds ahead, ppm too fast, jitter at each second (s), share of seconds with a second edge, whether hours are counted."""
     PULSE = 9
-    """Changes the pulse's state in position packets: its number."""
+    """Changes the pulse's state in position packets, which is its number: the state, ppm too fast without the pulse."""
     SENTENCE = 10
     """Falsifies the receiver's sentence: whether there is none, whether it is invalid, delay (s), seconds ahead, share of garbled characters."""
 
@@ -329,11 +329,12 @@ FAULTS: tuple[FaultRow, ...] = (
     FaultRow(
         "pps_absent",
         Place.SENSOR,
-        "The cable of the pulse is out: position packets say so. With clock_drift the clock runs free.",
+        "The cable of the pulse is out: position packets say so, and the clock runs free.",
         Effect.PULSE,
-        (0.0,),
+        (0.0, "drift_ppm"),
+        (Key("drift_ppm", "Gain of the free clock", 58.0, -1e6, 1e6),),
     ),
-    FaultRow("pps_error", Place.SENSOR, "Position packets report an error of the pulse.", Effect.PULSE, (3.0,)),
+    FaultRow("pps_error", Place.SENSOR, "Position packets report an error of the pulse.", Effect.PULSE, (3.0, 0.0)),
     FaultRow("nmea_missing", Place.SENSOR, "No sentence comes.", Effect.SENTENCE, (1.0, 0.0, 0.0, 0.0, 0.0)),
     FaultRow("nmea_invalid", Place.SENSOR, "The receiver has no fix: the status is V.", Effect.SENTENCE, (0.0, 1.0, 0.0, 0.0, 0.0)),
     FaultRow(

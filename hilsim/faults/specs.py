@@ -79,6 +79,10 @@ class FaultSpec:
         """Whether it befalls what has a name."""
         return fnmatchcase(name, self.on)
 
+    def is_called(self, name: str) -> bool:
+        """Whether it has a name or kind, or one of a pattern."""
+        return fnmatchcase(self.label, name) or fnmatchcase(self.kind, name)
+
     @property
     def values(self) -> tuple[float, ...]:
         """Values of its function (``catalogue.Effect``)."""
@@ -125,6 +129,9 @@ def _class_of(row: FaultRow) -> type[FaultSpec]:
 
 FAULT_SPECS: dict[str, type[FaultSpec]] = {row.kind: _class_of(row) for row in FAULTS}
 """Classes of faults' tables, by kind."""
+
+KINDS = {row.kind: number for number, row in enumerate(FAULTS)}
+"""Places of kinds in the catalogue."""
 
 if TYPE_CHECKING:
     AnyFault = FaultSpec

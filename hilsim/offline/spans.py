@@ -21,7 +21,7 @@ from hilsim.daemon.streaming.replays import taken_addresses
 from hilsim.emulator.batch import DatagramBatch, Flow
 from hilsim.emulator.insertion.insertion import Inserter
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.emulator.truth import packets_with_truth
+from hilsim.emulator.truth import faults_in_truth, packets_with_truth
 from hilsim.errors import ConfigError
 from hilsim.offline.truth_file import PacketsTruth, SensorsTruth, merged_truth
 from hilsim.replay.actions.timed import Action
@@ -97,6 +97,7 @@ def _render(number: int, lidar: LidarEmulator, start_ns: int, stop_ns: int) -> t
     """Render a lidar's data packets due in a stretch of rig time, with their ground truth."""
     first = lidar.first_data_packet(start_ns)
     packets, truth = packets_with_truth(lidar, first, lidar.first_data_packet(stop_ns) - first)
+    truth = faults_in_truth(lidar, first, packets.size.size, truth)
     return packets, PacketsTruth(number, packets.deadline_ns[truth.packet - first], truth)
 
 

@@ -15,6 +15,7 @@ from hilsim.assembly.build import Scenery
 from hilsim.config.rig import Rig
 from hilsim.emulator.truth import BackgroundObject, Cause, Truth, allocate_truth
 from hilsim.errors import CaptureError
+from hilsim.faults.catalogue import FAULTS
 from hilsim.sensor.echoes import ReturnType
 from hilsim.version import __version__
 
@@ -82,6 +83,7 @@ class TruthFile:
             "material": [material.name for material in scenery.materials],
             "return_type": [kind.name.lower() for kind in ReturnType],
             "cause": [cause.name.lower() for cause in Cause],
+            "fault": ["", *(row.kind for row in FAULTS)],
         }
         tables = {
             "hilsim": __version__,
@@ -197,6 +199,7 @@ class TruthFile:
             "material": self._named("material", truth.material),
             "cause": self._named("cause", truth.cause),
             "incidence_deg": truth.incidence_deg,
+            "fault": self._named("fault", truth.fault),
             **{f"position_{axis}_m": np.ascontiguousarray(position_m[:, at]) for at, axis in enumerate("xyz")},
             **{f"orientation_{part}": np.ascontiguousarray(truth.orientation[:, at]) for at, part in enumerate("wxyz")},
         }

@@ -152,6 +152,9 @@ class SensorReading:
         counter("hilsim_unrepresentable_returns_total", "Returns sent as no return, because the packet format cannot represent their position"),
         EmulatorCount.UNREPRESENTABLE,
     ] = 0
+    faulted_firings: Annotated[
+        int, counter("hilsim_faulted_firings_total", "Firings that faults on command of the optics befell"), EmulatorCount.FAULTED
+    ] = 0
     device_clock_offset_s: Annotated[float, gauge("hilsim_device_clock_offset_seconds", "The sensor's own clock minus the rig's time")]
     rotation_rate_hz: Annotated[float | None, gauge("hilsim_rotation_rate_hertz", "Rotations a second of the sensor's head")]
     return_mode: Annotated[str, info("hilsim_sensor_info", "Model and return mode of each sensor", labels=("model", "return_mode"))]

@@ -75,6 +75,32 @@ class Lidar:
         """Commands to its daemon."""
         return self._daemon.control
 
+    def fault(self, kind: str, **keys: Any) -> None:
+        """Break the sensor on command ([faults](../reference/faults.md)); returns when its packets contain it.
+
+        Args:
+            kind: Kind of the fault.
+            keys: Its keys, such as ``for_s``.
+
+        Raises:
+            ConfigError: the fault is invalid, or the sensor has nothing that it befalls.
+            TransmitError: the daemon does not answer.
+        """
+        self._commands().fault(kind, self.name, **keys)
+
+    def clear(self, name: str = "*") -> None:
+        """End its faults of a name or kind, by default all; returns when its packets are whole again.
+
+        Raises:
+            TransmitError: the daemon does not answer.
+        """
+        self._commands().clear(name)
+
+    def _commands(self) -> Control:
+        if self.control is None:
+            raise TransmitError("the path of the daemon's control socket must be short enough, got a directory of temporary files that is too deep")
+        return self.control
+
     @property
     def recorded(self) -> tuple[Path, ...]:
         """PCAP files of sent packets, oldest first: at least the last 100 MB."""

@@ -7,12 +7,12 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hilsim.api.emulator import Emulator
 from hilsim.api.packet import Packet
 from hilsim.capture.pcap import PcapWriter
-from hilsim.config.rig import rig_of_table
+from hilsim.config.rig import Rig, rig_of_table, with_faults, without_faults
 from hilsim.errors import TransmitError, require
 from hilsim.offline.epoch import START_UTC, utc_ns
 from hilsim.testing.receivers import Waiting, waiting_at
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _MAX_WAITING_BYTES = 32_768
 """Limit of queued bytes, as the kernel counts its buffers: some fourteen packets, a sixth of a socket's default."""
 _POLL_S = 0.0002
-_STEP_S = 0.1
+_STEP_NS = 100_000_000
 _KEPT_PACKETS = 50_000
 _DATA = ("data", "points")
 
@@ -57,9 +57,9 @@ class VirtualLidar:
         self.port: int = network["data_port"]
         self.position_port: int | None = network.get("position_port")
         self.recording = recording
-        self._stream = self._all()
+        self._stream = self._all(0)
         self._ahead: Packet | None = None
-        self._now_ns = 0
+        self._now_ns = self._next_ns = 0
         self._taken: deque[Packet] = deque(maxlen=_KEPT_PACKETS)
 
     @property
@@ -82,7 +82,7 @@ class VirtualLidar:
         stop_ns = self._now_ns + round(duration_s * 1e9)
         while (packet := self._following()).time_ns < stop_ns:
             yield self._take(packet)
-        self._ahead, self._now_ns = packet, stop_ns
+        self._ahead, self._now_ns, self._next_ns = packet, stop_ns, stop_ns
 
     def receive(self, packets: int = 1) -> list[bytes]:
         """Next data packets; position packets in between are skipped.
@@ -114,6 +114,24 @@ class VirtualLidar:
             ValueError: the times are not in order.
         """
         return self.emulator.points(start_s, stop_s)
+
+    def fault(self, kind: str, **keys: Any) -> None:
+        """Break the sensor on command ([faults](../reference/faults.md)), from now on.
+
+        Raises:
+            ConfigError: the fault is invalid, or the sensor has nothing that it befalls.
+        """
+        self._go_on(with_faults(self.emulator.rig, [{"kind": kind, "on": self.name, "at_s": self.time_s, **keys}]))
+
+    def clear(self, name: str = "*") -> None:
+        """End its faults of a name or kind, by default all, from now on."""
+        self._go_on(without_faults(self.emulator.rig, name))
+
+    def _go_on(self, rig: Rig) -> None:
+        """Go on with another rig."""
+        self._stream.close()
+        self.emulator, self._ahead = Emulator(rig), None
+        self._stream = self._all(self._next_ns)
 
     def send(self, duration_s: float, *, timeout_s: float = 10.0) -> int:
         """Send the packets of the next interval of rig time to the receiver at the port, as fast as it reads them.
@@ -164,16 +182,18 @@ class VirtualLidar:
         """Stop rendering ahead."""
         self._stream.close()
 
-    def _all(self) -> Generator[Packet, None, None]:
-        for step in count():
-            yield from self.emulator.packets(step * _STEP_S, (step + 1) * _STEP_S)
+    def _all(self, from_ns: int) -> Generator[Packet, None, None]:
+        for step in count(from_ns // _STEP_NS):
+            for packet in self.emulator.packets(step * _STEP_NS / 1e9, (step + 1) * _STEP_NS / 1e9):
+                if packet.time_ns >= from_ns:
+                    yield packet
 
     def _following(self) -> Packet:
         packet, self._ahead = self._ahead or next(self._stream), None
         return packet
 
     def _take(self, packet: Packet) -> Packet:
-        self._now_ns = packet.time_ns
+        self._now_ns, self._next_ns = packet.time_ns, packet.time_ns + 1
         if self.recording is not None:
             self._taken.append(packet)
         return packet

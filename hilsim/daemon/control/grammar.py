@@ -23,9 +23,11 @@ from hilsim.errors import ConfigError
 
 COMMANDS = ("pause", "resume", "seek", "status", "health")
 """Requests that have words at every listener; datagrams accept these alone."""
-CHANGES = ("add", "move", "travel", "remove", "weather", "sensor", "clock", "replay", "vehicle")
+CHANGES = ("add", "move", "travel", "remove", "weather", "sensor", "clock", "replay", "vehicle", "fault", "clear")
 """Kinds of changes, as ``config.script`` has them, whose import takes half a second; a test compares them."""
-_NAMES = ("script", "state", "rig")
+_NAMES = ("script", "state", "rig", "faults")
+_NAMED_BY = {"fault": "kind", "clear": "name"}
+"""Keys that the first word after a change's kind gives."""
 LONGEST_POSITION_S = 1e8
 POSITION_RULE = "a position must be 0 to 1e8 s"
 
@@ -92,6 +94,8 @@ def _position(text: str) -> float:
 def parse_arguments(words: Sequence[str]) -> dict[str, Any] | None:
     """Parse the arguments of ``hilsim control``: a request in JSON, its name, or a change as ``KIND KEY=VALUE …``; None: they are words.
 
+    A fault is ``fault KIND KEY=VALUE …``, and ``clear NAME`` mends it.
+
     Raises:
         ConfigError: a key or the JSON is malformed.
     """
@@ -103,13 +107,19 @@ def parse_arguments(words: Sequence[str]) -> dict[str, Any] | None:
         return None
     from hilsim.config.toml_file import toml_value  # noqa: PLC0415 - most commands need none
 
-    change: dict[str, Any] = {"kind": words[0]}
-    for word in words[1:]:
+    change: dict[str, Any] = {}
+    for number, word in enumerate(words[1:]):
         key, equals, value = word.partition("=")
-        if not equals or not key.isidentifier():
+        if number == 0 and not equals and words[0] in _NAMED_BY:
+            change[_NAMED_BY[words[0]]] = word
+        elif not equals or not key.isidentifier():
             raise ConfigError(f"a change must be given as KEY=VALUE, got {word}")
-        change[key] = toml_value(value, word)
-    return {"do": "change", "change": change}
+        else:
+            change[key] = toml_value(value, word)
+    if words[0] == "fault" and "fault" not in change:
+        timed = {"at_s": change.pop("at_s")} if "at_s" in change else {}
+        change = {**timed, "fault": change}
+    return {"do": "change", "change": {"kind": words[0], **change}}
 
 
 def in_words(answer: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ from operator import methodcaller
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from hilsim.config.part_tables import part_kind
-from hilsim.config.script import CHANGE_KINDS, change_table, parse_change
+from hilsim.config.script import CHANGE_KINDS, change_table, fault_table, parse_change
 from hilsim.daemon.control.grammar import LONGEST_POSITION_S, POSITION_RULE
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.errors import ConfigError, HilsimError
@@ -195,6 +195,12 @@ def _script(running: RunningRig) -> dict[str, Any]:
     return {"changes": [change_table(each.change) for each in made], "scripted": [number for number, each in enumerate(made) if each.is_scripted]}
 
 
+def _faults(running: RunningRig) -> dict[str, Any]:
+    rig_s = (time.monotonic_ns() - running.epoch_ns) / 1e9
+    active = [fault for fault in running.changer.faults if fault.end_ns > rig_s * 1e9]
+    return {"faults": [{"name": fault.label, **fault_table(fault), "acts": fault.at_s <= rig_s} for fault in active]}
+
+
 def _rig(running: RunningRig) -> dict[str, Any]:
     return {
         "name": running.rig.name,
@@ -328,6 +334,11 @@ REQUESTS: dict[str, Request] = {
             "changes": "changes in the form of a script",
             "scripted": "places in that list of the changes that the rig's script made",
         },
+    ),
+    "faults": Request(
+        "List the faults on command that act or will; the changes fault and clear add and end some.",
+        _faults,
+        answer={"faults": "each with its keys, and whether it acts now"},
     ),
     "rig": Request(
         "Describe the rig, so that another process of this host can build the same.",

@@ -19,6 +19,7 @@ from hilsim.emulator.insertion.insertion import CAPACITY, Inserter
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.schedule import data_deadline_ns, packet_start_ns
 from hilsim.errors import ConfigError, TransmitError
+from hilsim.faults.specs import FaultSpec
 from hilsim.protocols.ethernet import HEADER_SIZE
 from hilsim.streaming.render_state import RenderCounter
 
@@ -100,6 +101,11 @@ class Changer:
     def dark(self) -> frozenset[int]:
         """Places in the rig of the sensors whose lasers do not fire."""
         return self._state.dark if self._state is not None else frozenset()
+
+    @property
+    def faults(self) -> tuple[FaultSpec, ...]:
+        """Faults that have not been cleared; some may have ended."""
+        return self._state.faults if self._state is not None else self.context.rig.spec.fault
 
     @property
     def is_running(self) -> bool:

@@ -11,7 +11,7 @@ from hilsim.emulator.plan import BeamRow, LidarPlan, Rare
 from hilsim.emulator.reception.faults import add_fault_echo, falsify, fault_share
 from hilsim.emulator.reception.interference import add_interference, turns_of_sequence
 from hilsim.emulator.reception.light import add_false_alarm, looks_at, takes_light, weaken
-from hilsim.emulator.workspace import SOLE_ROWS, SUMMED, Workspace
+from hilsim.emulator.workspace import SOLE_ROWS, SUMMED, EmulatorCount, Workspace
 from hilsim.sensor.decimation import reported_firings, withhold_firings
 from hilsim.sensor.echoes import (
     BACKGROUND_ALONE,
@@ -75,6 +75,7 @@ _SETTLED, _PASSING, _DIFFUSE = 0, 1, 2
 _BIAS, _BEAM_ROWS = constant(BeamRow.BIAS), constant(len(BeamRow))
 _GAIN = constant(BeamRow.GAIN)
 _NO_LANES = constant(0)
+_FAULTED = constant(EmulatorCount.FAULTED)
 
 
 @borrowing_kernel
@@ -146,13 +147,15 @@ def _sum_up(rare: Rare | None, plan: LidarPlan, workspace: Workspace) -> None:  
                     if is_weak:
                         through = window_transmission(rare.window, ahead_cdeg, ahead_deg)
                         if rare.faults.dims:
-                            through *= fault_share(rare.faults, channel, ahead_cdeg, ahead_deg, stream, index, rig_ns)
+                            left = fault_share(rare.faults, channel, ahead_cdeg, ahead_deg, stream, index, rig_ns)
+                            through, workspace.counts[_FAULTED] = through * left, workspace.counts[_FAULTED] + (1 if left < 1.0 else 0)
                         blocked = _BLOCKED if through <= 0.0 else _UNFLAGGED
                         weaken(rare, plan, hits, firing, through, channel, index)
                     is_disturbed = has_pulses and add_interference(rare.interference, plan, hits, firing, channel, index, through, turns)
                     is_alarm = has_alarms and add_false_alarm(plan, workspace, firing, channel, index)
                     if rare.faults.adds:
-                        is_alarm = add_fault_echo(rare.faults, response, workspace, firing, channel, ahead_cdeg, ahead_deg, index, rig_ns) or is_alarm
+                        is_added = add_fault_echo(rare.faults, response, workspace, firing, channel, ahead_cdeg, ahead_deg, index, rig_ns)
+                        is_alarm, workspace.counts[_FAULTED] = is_alarm or is_added, workspace.counts[_FAULTED] + (1 if is_added else 0)
                 lost, count = False, hit_count[firing]
                 if count > 0 and not is_dropped(response, channel, index):
                     is_flawed = flaw[firing] > 0.0 and not is_alarm

@@ -5,7 +5,7 @@ import math
 from hilsim.compilation.jit import borrowing_kernel, constant, kernel
 from hilsim.emulator.plan import LidarPlan, Rare
 from hilsim.emulator.reception.light import looks_at, mark
-from hilsim.emulator.workspace import Returns, Workspace
+from hilsim.emulator.workspace import EmulatorCount, Returns, Workspace
 from hilsim.faults.catalogue import Effect
 from hilsim.faults.table import FaultTable, befalls, strength
 from hilsim.rng import Purpose, normal, uniform_pair
@@ -24,6 +24,7 @@ _DROP, _ECHO_DRAW, _ERROR_DRAW, _LASER = (
     constant(Purpose.FAULT_LASER),
 )
 _BYTE_MAX = 255.0
+_FAULTED = constant(EmulatorCount.FAULTED)
 
 
 @kernel
@@ -146,6 +147,8 @@ def _falsify(faults: FaultTable, plan: LidarPlan, workspace: Workspace) -> None:
             effect = faults.effect[row]
             if effect < _ERROR or effect > _READING or strength(faults, row, first_ns) <= 0.0:
                 continue
+            if effect in (_ORDER, _READING):
+                workspace.counts[_FAULTED] += channels
             if effect == _ORDER:
                 _exchange(returns, workspace.earlier, sequence, int(faults.value[row, 0]))
             elif effect == _READING:
@@ -157,6 +160,7 @@ def _falsify(faults: FaultTable, plan: LidarPlan, workspace: Workspace) -> None:
                     azimuth_cdeg, elevation_deg = looks_at(plan.mirror, plan, true_cdeg, channel, index)
                     if not befalls(faults, row, channel, azimuth_cdeg, elevation_deg, stream, index):
                         continue
+                    workspace.counts[_FAULTED] += 1
                     for number in range(returns.distance.shape[0]):
                         if returns.distance[number, sequence, channel] > 0:
                             _falsify_return(faults, row, acts, plan, returns, (number, sequence, channel), stream, index)
