@@ -415,8 +415,7 @@ def faults_in_truth(lidar: LidarEmulator, first: int, count: int, truth: Truth) 
     _, clean = packets_with_truth(_with_faults_alone(lidar, ()), first, count)
     changed = _differing(truth, clean)
     missing = np.array([], np.int64) if clean.packet.size == 0 else np.flatnonzero(~np.isin(_records(clean), _records(truth)))
-    parts: tuple[Truth, Truth] = truth, Truth._make(column[missing] for column in clean)
-    rows = Truth._make(np.concatenate(columns) for columns in zip(*parts, strict=True))
+    rows = Truth._make(np.concatenate((getattr(truth, name), getattr(clean, name)[missing])) for name in Truth._fields)
     rows.distance[truth.packet.size :], rows.fault[:] = 0, 0
     unknown = np.concatenate((changed, np.ones(missing.size, np.bool_)))
     rows.fault[unknown] = 1 + KINDS[acting[0].kind]

@@ -33,6 +33,7 @@ UNITS = (
     "rotors",
     "silences",
     "commands",
+    "firings",
     "cycles",
     "scans",
     "messages",

@@ -138,14 +138,30 @@ def _reading(faults: FaultTable, row: int, plan: LidarPlan, reading_cdeg: int) -
 
 
 @kernel
+def _falsify_returns(faults: FaultTable, row: int, plan: LidarPlan, workspace: Workspace, sequence: int, true_cdeg: int) -> None:
+    """Change the returns of a firing sequence; ``true_cdeg`` is what the encoder read at its start."""
+    returns, ray_ns, sub_rays = workspace.returns, workspace.rays.time_ns, plan.beam.share.size
+    index, sequences = workspace.sequence[sequence], workspace.sequence.size
+    for channel in range(plan.baseline.size):
+        acts = strength(faults, row, ray_ns[(channel * sequences + sequence) * sub_rays])
+        stream = plan.response.stream * CHANNELS_PER_STREAM + channel
+        azimuth_cdeg, elevation_deg = looks_at(plan.mirror, plan, true_cdeg, channel, index)
+        if not befalls(faults, row, channel, azimuth_cdeg, elevation_deg, stream, index):
+            continue
+        workspace.counts[_FAULTED] += 1
+        for number in range(returns.distance.shape[0]):
+            if returns.distance[number, sequence, channel] > 0:
+                _falsify_return(faults, row, acts, plan, returns, (number, sequence, channel), stream, index)
+
+
+@kernel
 def _falsify(faults: FaultTable, plan: LidarPlan, workspace: Workspace) -> None:
-    returns, sub_rays, ray_ns = workspace.returns, plan.beam.share.size, workspace.rays.time_ns
-    sequences, channels = workspace.sequence.size, plan.baseline.size
-    for sequence in range(sequences):
-        index, first_ns, true_cdeg = workspace.sequence[sequence], ray_ns[sequence * sub_rays], returns.azimuth_cdeg[sequence]
+    returns, channels = workspace.returns, plan.baseline.size
+    for sequence in range(workspace.sequence.size):
+        true_cdeg = returns.azimuth_cdeg[sequence]
         for row in range(faults.effect.size):
             effect = faults.effect[row]
-            if effect < _ERROR or effect > _READING or strength(faults, row, first_ns) <= 0.0:
+            if effect < _ERROR or effect > _READING or strength(faults, row, workspace.rays.time_ns[sequence * plan.beam.share.size]) <= 0.0:
                 continue
             if effect in (_ORDER, _READING):
                 workspace.counts[_FAULTED] += channels
@@ -154,16 +170,7 @@ def _falsify(faults: FaultTable, plan: LidarPlan, workspace: Workspace) -> None:
             elif effect == _READING:
                 returns.azimuth_cdeg[sequence] = _reading(faults, row, plan, returns.azimuth_cdeg[sequence])
             else:
-                for channel in range(channels):
-                    acts = strength(faults, row, ray_ns[(channel * sequences + sequence) * sub_rays])
-                    stream = plan.response.stream * CHANNELS_PER_STREAM + channel
-                    azimuth_cdeg, elevation_deg = looks_at(plan.mirror, plan, true_cdeg, channel, index)
-                    if not befalls(faults, row, channel, azimuth_cdeg, elevation_deg, stream, index):
-                        continue
-                    workspace.counts[_FAULTED] += 1
-                    for number in range(returns.distance.shape[0]):
-                        if returns.distance[number, sequence, channel] > 0:
-                            _falsify_return(faults, row, acts, plan, returns, (number, sequence, channel), stream, index)
+                _falsify_returns(faults, row, plan, workspace, sequence, true_cdeg)
 
 
 @borrowing_kernel
