@@ -1,11 +1,37 @@
 """Random timed changes that can be made one after the other of a rig."""
 
+from hilsim.faults.catalogue import FAULTS, Effect
+
 
 def random_replay_change(rng, replays, longest_s):
     """A change that can be made of one of these replays, whose captures have this length, or of all."""
     keys = rng.choice([{"pause": True}, {"pause": False}, {}, {"pause": False}])
     seek = {"seek_s": rng.uniform(0.0, longest_s)} if not keys or rng.random() < 0.5 else {}
     return {"kind": "replay", "replay": rng.choice(["", *replays]), **keys, **seek}
+
+
+def random_fault(rng, sensors, kinds=None):
+    """A fault with random keys that can befall a VLP-16 without a receiver that sees the whole turn, or the end of some."""
+    if rng.random() < 0.25:
+        return {"kind": "clear", "name": rng.choice(["*", *(row.kind for row in FAULTS)])}
+    row = rng.choice([row for row in FAULTS if row.kind in kinds] if kinds else [row for row in FAULTS if row.effect not in _RARE])
+    table = {"kind": row.kind, "on": rng.choice(["*", *sensors])}
+    if rng.random() < 0.7:
+        table["for_s"] = round(rng.uniform(0.05, 3.0), 3)
+        table |= rng.choice([{}, {"ramp_out_s": 0.5 * table["for_s"]}])
+    table |= rng.choice([{}, {"ramp_s": rng.uniform(0.01, 1.0)}, {"ramp_s": rng.uniform(0.01, 1.0), "ramp": "exponential"}])
+    for key in row.keys:
+        if key.name == "channels":
+            table["channels"] = rng.sample(range(16), rng.randrange(1, 8))
+        elif key.name == "azimuth_deg":
+            table["azimuth_deg"] = [rng.uniform(0.0, 179.0), rng.uniform(180.0, 360.0)]
+        elif key.name in {"share", "transmission"}:
+            table[key.name] = rng.random()
+    return {"kind": "fault", "fault": table}
+
+
+_RARE = {Effect.SENTENCE, Effect.TURN}
+"""Effects on what a sensor may not have: a receiver, or a view of the whole turn."""
 
 
 def random_change(rng, names, sensors):

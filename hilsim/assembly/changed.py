@@ -258,7 +258,7 @@ class RigState:
         if isinstance(change, ClearChange):
             faults = tuple(fault for fault in self.faults if not fault.is_called(change.name))
         else:
-            added = replace(change.fault, at_s=change.at_s or 0.0)
+            added = change.dated
             faults = (*(fault for fault in self.faults if fault.end_ns > added.begin_ns), added)
             INJECTED_FAULTS.enforce(len(faults), "the rig", ConfigError)
         try:

@@ -5,7 +5,7 @@ A script is a TOML file with a ``[[change]]`` table per change, or a file of JSO
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -300,16 +300,16 @@ class FaultChange(ChangeSpec):
     """Break something, from the change's time on.
 
     Attributes:
-        fault: A table as ``[[fault]]`` of a rig, without ``at_s``.
+        fault: A table as ``[[fault]]`` of a rig. Its ``at_s``, from which its ramp and its end are counted, is the change's where it is not given.
     """
 
     kind: Literal["fault"] = "fault"
     fault: AnyFault
 
-    def rules(self) -> Iterator[Rule]:
-        """Every rule with its fault."""
-        yield from super().rules()
-        yield self.fault.at_s == 0.0, f"fault.at_s must not be given: at_s of the change is its time, got {self.fault.at_s}"
+    @property
+    def dated(self) -> FaultSpec:
+        """The fault with its time."""
+        return self.fault if self.fault.at_s else replace(self.fault, at_s=self.at_s or 0.0)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ import hilsim
 from hilsim.capture.pcap import CaptureFile
 from hilsim.families.velodyne.protocol.data import DATA_PACKET_DTYPE
 from tests import commands
-from tests.random_changes import random_change, random_replay_change
+from tests.random_changes import random_change, random_fault, random_replay_change
 from tests.support import write_rig
 from tests.system.conftest import SCENE
 
@@ -98,15 +98,18 @@ def ask_at_once(path, changes):
             yield answer["at_s"], answer["sensors"]
 
 
-@pytest.mark.parametrize(("seed", "ask"), [(17, ask_one_by_one), (18, ask_at_once)])
-def test_a_lived_session_and_its_script_give_the_same_packets(daemon, tmp_path, receiver, seed, ask):
+@pytest.mark.parametrize(
+    ("seed", "ask", "share"), [(17, ask_one_by_one, 0.0), (18, ask_at_once, 0.0), (19, ask_one_by_one, 1.0), (20, ask_at_once, 0.5)]
+)
+def test_a_lived_session_and_its_script_give_the_same_packets(daemon, tmp_path, receiver, seed, ask, share):
     front, rear = receiver(), receiver()
     ports = [front.port, rear.port]
     sensors = sensor("front", ports[0], receiver().port) + sensor("rear", ports[1], receiver().port, "sub_rays = 7", "[-1.0, 0.5, 0.2]", 202)
     path = write_rig(tmp_path, SCENE + sensors + CONTROL)
     running = daemon(path, "--record", str(tmp_path / "lived.pcap"))
     rng, names = random.Random(seed), []  # noqa: S311 - no secret
-    changes = [random_change(rng, names, ["front", "rear"]) for _ in range(40)]
+    both = ["front", "rear"]
+    changes = [random_fault(rng, both) if rng.random() < share else random_change(rng, names, both) for _ in range(40)]
     begun = list(ask(tmp_path / "control", changes))
     assert all(begun_s >= at_s for at_s, times in begun for begun_s in times.values())
     made, control = len(begun), hilsim.connect(tmp_path / "control")

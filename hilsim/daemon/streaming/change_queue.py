@@ -5,11 +5,11 @@ import heapq
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import structlog
 
-from hilsim.config.script import ChangeSpec, FaultChange
+from hilsim.config.script import ChangeSpec
 from hilsim.daemon.streaming.changer import Changer, MadeChange, PreparedChange
 from hilsim.errors import ConfigError, HilsimError, TransmitError
 from hilsim.limits import WAITING_CHANGES
@@ -21,8 +21,6 @@ _AHEAD_NS = 50_000_000
 """Time from publishing a change to its rig time, longer than a worker thread waits for the GIL. It also delays other changes."""
 _PREPARED_AHEAD_NS = 1_000_000_000
 """Time from preparing a change to its rig time."""
-_FAULT_AHEAD_NS = 60_000_000
-"""Time from a request for a fault to its begin."""
 _LONGEST_SLEEP_S = 0.5
 _START_POLL_S = 0.01
 _ENDS = "the rig must run until a change is made, but it ends"
@@ -69,8 +67,6 @@ class ChangeQueue:
         earliest_ns = self._changer.earliest_ns()
         if change.at_ns is not None and change.at_ns < earliest_ns:
             raise ConfigError(f"at_s must be {earliest_ns / 1e9:.6f} or later now, got {change.at_s}")
-        if isinstance(change, FaultChange) and change.at_ns is None:
-            change = replace(change, at_s=(earliest_ns + _FAULT_AHEAD_NS) / 1e9)  # its ramp and its end are counted from there
         made: asyncio.Future[MadeChange] = asyncio.get_running_loop().create_future()
         self._push(change, made)
         self._asked += 1

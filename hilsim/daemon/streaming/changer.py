@@ -30,6 +30,8 @@ _MARGIN_NS = 3_000_000
 """Time from the newest firing that may have been rendered to the firing that a change begins with; publishing takes a fraction of it."""
 _UNTOUCHED_NS = 10_000_000
 """Time before the lead of a packet's deadline in which its rendering cannot have begun."""
+_FAULT_AHEAD_NS = 20_000_000
+"""Time from a request for a fault to its begin, in which it is prepared."""
 _TRIES = 5
 """Each with twice the margin of the one before."""
 _ANSWER_S = 5.0
@@ -157,6 +159,9 @@ class Changer:
         if actor is not None:
             return self._act(actor, change, is_scheduled=is_scheduled, is_scripted=is_scripted)
         with self.lock, self.pacing:
+            if isinstance(change, FaultChange) and change.at_ns is None:
+                change = replace(change, at_s=(self.earliest_ns() + _FAULT_AHEAD_NS) / 1e9)  # its ramp and its end are counted from there
+                is_scheduled = True
             if prepared is None or prepared.former is not self._state:
                 prepared = self._prepared(change)
             earliest_ns = self.earliest_ns()
@@ -294,7 +299,8 @@ def _recorded(change: ChangeSpec, at_ns: int, begun_ns: Mapping[str, int], seen_
     """A change as it was made; ``begun_ns`` is of sensors and what acts, ``seen_ns`` of what sees the world beside them, at the change's time or later."""
     all_ns = {**begun_ns, **seen_ns}
     late_s = {name: begin_ns / 1e9 for name, begin_ns in all_ns.items() if begin_ns != at_ns}
-    is_alike = len(late_s) == len(all_ns) and len(set(late_s.values())) == 1
-    if begun_ns and is_alike and not isinstance(change, FaultChange):  # whose begin its ramp and its end are counted from
+    if isinstance(change, FaultChange):
+        change = replace(change, fault=change.dated)  # its ramp and its end are counted from there, however late it comes
+    if begun_ns and len(late_s) == len(all_ns) and len(set(late_s.values())) == 1:
         at_ns, late_s = next(iter(all_ns.values())), {}
     return MadeChange(change=replace(change, at_s=at_ns / 1e9, late_s=late_s), at_ns=at_ns, begun_ns=all_ns)
