@@ -98,26 +98,6 @@ class Actor(Protocol):
         """
 
 
-class PlayedState(Protocol):
-    """State of a recording that is played."""
-
-    @property
-    def position_s(self) -> float:
-        """Recorded time of what is played now, from its beginning."""
-
-    @property
-    def is_paused(self) -> bool:
-        """Whether it is paused."""
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether everything was played and put into rings."""
-
-    @property
-    def fault(self) -> str:
-        """Reason that it ended early, empty for none."""
-
-
 class Played(Protocol):
     """A recording that is played as packets."""
 
@@ -129,8 +109,8 @@ class Played(Protocol):
     def notes(self) -> Iterable[str]:
         """Remarks on it for the operator."""
 
-    def state(self) -> PlayedState:
-        """Present state; wait-free."""
+    def state(self) -> Any:
+        """Present state, with ``position_s``, ``is_paused``, ``has_ended`` and ``fault``, the reason that it ended early; wait-free."""
 
     def pause(self, *, paused: bool) -> None:
         """Pause it, or continue."""

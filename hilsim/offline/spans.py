@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.assembly.build import Scenery, build_lidar, build_scenery, carried_scenery
-from hilsim.assembly.changed import carrier_changes, changing_lidars, check_script, inserted_worlds, seen_worlds
+from hilsim.assembly.changed import carrier_changes, changing_lidars, check_script, seen_worlds
 from hilsim.config.part_kind import carrier, parts_of, sees_scene
 from hilsim.config.rig import Rig
 from hilsim.config.script import ChangeSpec, Script
@@ -161,16 +161,6 @@ class OfflineRig:
     def later_worlds(self, name: str) -> list[tuple[int, World]]:
         """Worlds that a part of a name sees after the rig's own, with their rig times."""
         return [(change.sensor_ns(name), world) for change, world in self._changed_worlds]
-
-    @cached_property
-    def _inserted_worlds(self) -> list[tuple[ChangeSpec, World]]:
-        if self.script is None or self.first_scenery is None:
-            return []
-        return inserted_worlds(self.rig, self.first_scenery, self.script)
-
-    def inserted_worlds(self, name: str) -> list[tuple[int, World]]:
-        """Worlds that are put into the points of a recording of a name after the rig's own, with their rig times."""
-        return [(change.sensor_ns(name), world) for change, world in self._inserted_worlds]
 
 
 def build_offline(rig: Rig, *, utc_epoch_ns: int, until_ns: int, script: Script | None = None) -> OfflineRig:

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+from hilsim.assembly.changed import inserted_worlds
+from hilsim.config.part_kind import has_overlay
 from hilsim.config.script import ReplayChange, Script
 from hilsim.offline.spans import OfflineRig
 from hilsim.parts.replays.actions.timed import Action
@@ -29,11 +31,11 @@ def offline_replays(offline: OfflineRig, threads: int) -> Iterator[tuple[str, Of
         for spec, inserter in zip(specs, inserters, strict=True)
     ]
     begins_ns = begin_times_ns([(spec, replay.first_ns) for spec, replay in zip(specs, replays, strict=True)])
+    changes = inserted_worlds(rig, scenery, offline.script) if offline.script and scenery and has_overlay(rig.spec) else []
     for spec, replay, begin_ns in zip(specs, replays, begins_ns, strict=True):
         replay.begin_ns = begin_ns
         replay.actions.extend(_actions(spec, offline.script))
-        if spec.overlay:
-            replay.later_worlds.extend(offline.inserted_worlds(spec.name))
+        replay.later_worlds.extend((change.sensor_ns(spec.name), world) for change, world in changes if spec.overlay)
         yield spec.name, replay
 
 
