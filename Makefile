@@ -118,7 +118,7 @@ kernels-as-python: $(VENV)/installed-test
 	$(BIN)/python -m coverage report --skip-covered --include='hilsim/world/geometry/*,hilsim/world/platforms/*,hilsim/protocols/*,hilsim/sensor/*,hilsim/emulator/*,hilsim/families/*/protocol/*,hilsim/parts/*/protocol.py,hilsim/parts/vehicle/physics/*,hilsim/families/*/packets.py,hilsim/families/*/plan.py,hilsim/families/*/family.py,hilsim/families/*/specs.py' --fail-under=95
 
 # Kernels that check the bounds of their arrays: what counts packets, copies them and changes what sends them. The cache has them beside those without checks.
-CHECKED_TESTS := $(addprefix tests/unit/,transmit sinks replay external daemon/test_follower.py daemon/test_live_packets.py) \
+CHECKED_TESTS := $(addprefix tests/unit/,transmit sinks replays external daemon/test_follower.py daemon/test_live_packets.py) \
 	$(addprefix tests/unit/emulator/,test_segments.py test_retime.py test_insertion.py test_clock_changes.py)
 kernels-checked: $(VENV)/installed-test
 	NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest -q --timeout=3000 $(CHECKED_TESTS)

@@ -25,24 +25,25 @@ class OwnPart(NamedTuple):
         folder: Folder below ``hilsim.parts``, whose module ``kind`` has its ``KIND`` (``config.part_tables``).
         is_listed: Whether lists of what a rig sends have it where a rig has none of it.
         commands: Commands of ``hilsim`` that it has, each in a module of the folder.
-        is_in_state: Whether the answer to ``state`` has an entry of its name where a rig has none of it: null.
+        state: Entries of the answer to ``state`` where a rig has none of it.
         link_examiner: Module of the folder whose ``examined`` examines what is at a port (``hilsim doctor --link``); empty: it has none.
     """
 
     folder: str
     is_listed: bool = False
     commands: tuple[str, ...] = ()
-    is_in_state: bool = False
+    state: Mapping[str, object] = MappingProxyType({})
     link_examiner: str = ""
 
 
 OWN_PARTS = {
-    "vehicle": OwnPart("vehicle", is_in_state=True, link_examiner="diagnosis.examination"),
+    "vehicle": OwnPart("vehicle", state={"vehicle": None}, link_examiner="diagnosis.examination"),
     "rangefinder": OwnPart("rangefinders"),
     "gps_receiver": OwnPart("gps_receivers"),
     "gazebo": OwnPart("gazebo"),
     "external": OwnPart("external", commands=("poses",)),
     "rover": OwnPart("rovers", is_listed=True),
+    "replay": OwnPart("replays", is_listed=True, state={"replays": []}),
 }
 """hilsim's own kinds of parts by their tables."""
 

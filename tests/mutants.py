@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 CORE = {"world/geometry": "geometry", "parts/vehicle/physics": "vehicle", "protocols": "protocols", "parts/rangefinders": "rangefinders"}
 CORE |= {name: name for name in ("sensor", "emulator")}
-BESIDE = {name: name for name in ("daemon", "protocols", "replay", "config")}
+BESIDE = {name: name for name in ("daemon", "protocols", "config")} | {"parts/replays": "replays"}
 """Packages below ``hilsim``, with the folders of their tests; ten mutants of each, and five of each."""
 _LIMIT_S = 900
 _SWAPS = {

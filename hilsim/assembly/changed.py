@@ -6,10 +6,9 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 from hilsim.assembly.build import Scenery
-from hilsim.assembly.editing import EditableWorld
+from hilsim.assembly.editing import EditableWorld, moving_world
 from hilsim.assembly.moved import ObjectSlots
-from hilsim.assembly.recorded_units import has_overlay, moving_world
-from hilsim.config.part_kind import carrier
+from hilsim.config.part_kind import carrier, has_overlay
 from hilsim.config.part_tables import known_kinds, part_kind
 from hilsim.config.rig import Rig
 from hilsim.config.script import (
@@ -20,7 +19,6 @@ from hilsim.config.script import (
     FaultChange,
     MoveChange,
     RemoveChange,
-    ReplayChange,
     Script,
     SensorChange,
     TravelChange,
@@ -80,14 +78,16 @@ class RigState:
         worlds = {_SHARED: EditableWorld.of(scenery.objects, scenery.world)}
         for number, world in scenery.worlds.items():
             worlds[number] = EditableWorld.of(scenery.objects, world, scenery.unseen[number])
-        if has_overlay(rig):
+        if has_overlay(rig.spec):
             worlds[_INSERTED] = moving_world(scenery.objects, scenery.world.live)
         return cls(rig=rig, worlds=worlds, settings=rig.lidars, slots=scenery.slots, faults=rig.spec.fault)
 
     @classmethod
     def of_movers(cls, rig: Rig, scenery: Scenery) -> Self:
         """The rig as its file has it, for changes that are checked and not rendered: no change builds the scene again."""
-        worlds = dict.fromkeys((_SHARED, _INSERTED) if has_overlay(rig) else (_SHARED,), EditableWorld.of_movers(scenery.objects, scenery.world.live))
+        worlds = dict.fromkeys(
+            (_SHARED, _INSERTED) if has_overlay(rig.spec) else (_SHARED,), EditableWorld.of_movers(scenery.objects, scenery.world.live)
+        )
         return cls(rig=rig, worlds=worlds, settings=rig.lidars, slots=scenery.slots, faults=rig.spec.fault)
 
     def seen_without(self, numbers: AbstractSet[int]) -> World:
@@ -126,7 +126,7 @@ class RigState:
         """Material of each row of the worlds' tables."""
         return self.worlds[_SHARED].materials
 
-    def after(self, change: ChangeSpec) -> Self:  # noqa: PLR0911 - a case a kind
+    def after(self, change: ChangeSpec) -> Self:
         """The state after a change.
 
         Raises:
@@ -142,12 +142,8 @@ class RigState:
                 return self._with_clock(change)
             case FaultChange() | ClearChange():
                 return self._with_faults(change)
-            case ReplayChange():
-                check_unseen(self.rig, change)
-                return self
         if change.kind in OWN_PARTS:
-            check_unseen(self.rig, change)
-            part_kind(change.kind).check_change(self.world, change)
+            check_unseen(self.rig, change, self.world)
             return self
         return self._after_edit(change)
 
@@ -372,28 +368,22 @@ def carrier_changes(rig: Rig, scenery: Scenery, script: Script) -> list[tuple[Ch
     ]
 
 
-def check_unseen(rig: Rig, change: ChangeSpec) -> None:
-    """Raise an error for a change that a rig cannot take if nothing in it sees a scene.
+def check_unseen(rig: Rig, change: ChangeSpec, world: World | None = None) -> None:
+    """Raise an error for a change that a rig cannot take if nothing in it sees a scene; with a ``world``, for one of a part that cannot be made there.
 
     Raises:
         ConfigError: the rig does not have what it changes.
     """
-    match change:
-        case ReplayChange():
-            names = [spec.name for spec in rig.spec.replay]
-            if not any(map(change.concerns, names)):
-                raise ConfigError(f'replay must be a replay of the rig ({", ".join(names) or "it has none"}), got "{change.replay}"')
-        case _ if change.kind in OWN_PARTS:
-            if not rig.spec.part(change.kind):
-                raise ConfigError(f"a rig must have a [{change.kind}] for it to be changed, got none")
-        case _:
-            raise ConfigError(unseen())
+    kind = part_kind(change.kind) if change.kind in OWN_PARTS else None
+    if kind is None:
+        raise ConfigError(unseen())
+    kind.check_change(rig.spec.part(change.kind), world, change)
 
 
 def unseen() -> str:
     """Message for a rig without anything that sees its scene."""
-    viewers = ", ".join(kind.viewer for kind in known_kinds() if kind.viewer)
-    return f"a rig must have a [[sensor]], {viewers} or [[replay]] with overlay = true for its scene to be changed, got none"
+    *viewers, last = "[[sensor]]", *(kind.viewer for kind in known_kinds() if kind.viewer)
+    return f"a rig must have a {' or '.join(filter(None, (', '.join(viewers), last)))} for its scene to be changed, got none"
 
 
 def check_script(rig: Rig, scenery: Scenery | None, script: Script | None = None) -> None:

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Self
 
 from hilsim.errors import ConfigError
-from hilsim.limits import SCENE_TRIANGLES
-from hilsim.world.geometry.live_keys import LiveKeys, LivePlacement
+from hilsim.limits import INSERTED_OBJECTS, SCENE_TRIANGLES
+from hilsim.world.geometry.live_keys import NO_LIVE_KEYS, LiveKeys, LivePlacement
 from hilsim.world.geometry.poses import Pose
 from hilsim.world.geometry.tracks import PoseTrack, fixed_track
 from hilsim.world.scene.materials import Material
@@ -62,7 +62,7 @@ class EditableWorld:
     @classmethod
     def of_movers(cls, objects: Sequence[SceneObject], live: LiveKeys) -> Self:
         """The world of objects that are all movers, also those that stand still: no edit builds tiles."""
-        movers = [replace(thing, placement=fixed_track(thing.placement)) if isinstance(thing.placement, Pose) else thing for thing in objects]
+        movers = _movers(objects)
         return replace(cls.of(movers, build_world(movers, live=live)), objects=tuple(objects))
 
     def find(self, name: str) -> int:
@@ -130,3 +130,18 @@ def _with_movers(edited: EditableWorld, movers: Mapping[int, Mover], parts: Worl
     ordered, world = dict(sorted(movers.items())), edited.world
     following = parts.world(edited.objects, tuple(ordered.values()), origin_m=world.origin_m, tile_count=world.tile_count, tile_root=world.tile_root)
     return replace(edited, movers=ordered, geometry_of=parts.geometry_of, world=following)
+
+
+def moving_world(objects: Sequence[SceneObject], live: LiveKeys = NO_LIVE_KEYS) -> EditableWorld:
+    """The objects of a scene as a world of which each is a mover, also what stands still: recorded firings are compared with the objects one by one.
+
+    Raises:
+        ConfigError: there are too many.
+    """
+    INSERTED_OBJECTS.enforce(len(objects), "scene", ConfigError)
+    movers = _movers(objects)
+    return EditableWorld.of(movers, build_world(movers, live=live))
+
+
+def _movers(objects: Sequence[SceneObject]) -> list[SceneObject]:
+    return [replace(thing, placement=fixed_track(thing.placement)) if isinstance(thing.placement, Pose) else thing for thing in objects]

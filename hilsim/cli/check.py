@@ -31,7 +31,6 @@ def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost:
     from hilsim.assembly.build import triangle_count  # noqa: PLC0415 - compiles kernels
     from hilsim.config.part_kind import parts_of, sees_scene  # noqa: PLC0415
     from hilsim.daemon.parts import RigContext  # noqa: PLC0415
-    from hilsim.daemon.streaming.replays import Replays  # noqa: PLC0415
     from hilsim.emulator.planning import build_lidar_plan  # noqa: PLC0415
 
     checked = loaded(rig, changes(settings, to))
@@ -42,7 +41,7 @@ def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost:
     is_scenery = _is_scenery_alone(checked, scenery)
     running = [kind for kind, specs in parts_of(checked.spec) if not is_scenery and not any(kind.runner(checked, each, ()) for each in specs)]
     parts = [part for kind in running if (part := kind.part(context)) is not None]  # of one that has a runner the daemon runs nothing
-    for part in (Replays(context), *parts):
+    for part in parts:
         part.prepare()
     if as_json:
         click.echo(json.dumps(effective(checked), indent=2))
@@ -62,7 +61,6 @@ def check(rig: Path, *, to: str, settings: tuple[str, ...], as_json: bool, cost:
         _say_cost(checked, scenery, is_wanted=cost is True)
     seen = f", {triangle_count(scenery.world):,} triangles" if scenery else ""
     others = f", {len(checked.spec.serial_devices)} serial device(s)" if checked.spec.serial_devices else ""
-    others += f", {len(checked.spec.replay)} replay(s)" if checked.spec.replay else ""
     others += "".join(f", {part.summary}" for part in parts if part.summary)
     click.secho(f"{rig}: sound; {len(checked.lidars)} sensor(s){seen}{others}", fg="green", err=True)
 

@@ -149,7 +149,7 @@ def _records_packets(rig: "Rig", output: Path, duration_ns: int, script: "Script
     from hilsim.config.part_kind import parts_of  # noqa: PLC0415 - slow, and not needed for completion
 
     kinds = [kind for kind, _ in parts_of(rig.spec)]
-    sends = bool(rig.spec.sensor or rig.spec.replay) or any(kind.destination for kind in kinds) or not any(kind.writes_messages for kind in kinds)
+    sends = bool(rig.spec.sensor) or any(kind.destination for kind in kinds) or not any(kind.writes_messages for kind in kinds)
     if sends and output.is_dir():
         raise click.BadParameter(f"must be a file, got the folder {output}", param_hint="--output")
     for kind in (kind for kind in kinds if kind.writes_messages):

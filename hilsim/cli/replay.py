@@ -123,14 +123,14 @@ def replay(captures: tuple[Path, ...], **options: Any) -> None:
     line = LiveLine(is_watched=person)
     line.step(f"{name}: starting")
     from hilsim.assembly.rig_sources import MadeRig  # noqa: PLC0415
-    from hilsim.cli.replay_rig import check_captures, replay_rig_spec, summarised  # noqa: PLC0415 - imports kernels
     from hilsim.cli.terminal.screen import Screen  # noqa: PLC0415
+    from hilsim.config.part_tables import part_kind  # noqa: PLC0415
     from hilsim.config.rig import Rig  # noqa: PLC0415
     from hilsim.daemon.service import Console, serve  # noqa: PLC0415
     from hilsim.telemetry.logs import configure_logging  # noqa: PLC0415
 
-    check_captures(captures)
-    rig = Rig(path=Path.cwd() / "replay", spec=replay_rig_spec(captures, options), lidars=())
+    kind = part_kind("replay")
+    rig = Rig(path=Path.cwd() / "replay", spec=kind.of_options(captures, options), lidars=())
     configure_logging("error" if person else "info")
     screen, keys = Screen(name, line), Keys()
     summary: dict[str, Any] = {}
@@ -144,7 +144,7 @@ def replay(captures: tuple[Path, ...], **options: Any) -> None:
     def ended(running: "RunningRig") -> None:
         if person:
             screen.status(running.reading())
-        summary.update(summarised(running))
+        summary.update(kind.summarised(running))
 
     console = Console(step=screen.step, started=started, status=screen.status, ended=ended) if person else Console(started=started, ended=ended)
     try:
@@ -196,13 +196,13 @@ class Keys:
 
     def _read(self, running: "RunningRig") -> None:
         pressed = os.read(sys.stdin.fileno(), 64)
-        sources = running.replays.choose("")
+        played = running.played().values()
         if pressed == b" ":
-            paused = not all(replay_source.state().is_paused for replay_source in sources)
-            for replay_source in sources:
-                replay_source.pause(paused=paused)
+            paused = not all(each.state().is_paused for each in played)
+            for each in played:
+                each.pause(paused=paused)
         elif pressed in {_LEFT, _RIGHT}:
-            for replay_source in sources:
-                replay_source.seek(max(replay_source.state().position_s + (_STEP_S if pressed == _RIGHT else -_STEP_S), 0.0))
+            for each in played:
+                each.seek(max(each.state().position_s + (_STEP_S if pressed == _RIGHT else -_STEP_S), 0.0))
         elif pressed in {b"q", b"\x04"}:
             os.kill(os.getpid(), signal.SIGTERM)

@@ -23,7 +23,7 @@ class Changes:
     """Command-line options that change a rig; a reload applies them again.
 
     Attributes:
-        to: ``HOST`` or ``HOST:PORT``, destination of all sensors, replays and parts that send; empty: as in the rig.
+        to: ``HOST`` or ``HOST:PORT``, destination of all sensors and parts that send; empty: as in the rig.
         no_noise: Whether parts send the contents of their files, or what they measure, without noise.
         settings: ``KEY=VALUE`` each, applied in order after the others; the key as printed by ``hilsim check``, or with an entry's name in place of its number
             (``sensor.roof.sub_rays=1``); the value as in TOML, and what is not TOML as text.
@@ -183,8 +183,9 @@ class Changed:
 
 def senders(kinds: Iterable[Any]) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
     """Tables that have destinations: the keys that lead to the address within an entry, and those that lead to the port, if it has one."""
-    of_parts = {kind.table: (kind.destination, kind.destination_port) for kind in kinds if kind.destination}
-    return {"sensor": (("network", "destination"), ("network", "data_port")), "replay": (("destination",), ("destination_port",)), **of_parts}
+    sending = sorted((kind for kind in kinds if kind.destination), key=lambda kind: not kind.is_sensor)
+    of_parts = {kind.table: (kind.destination, kind.destination_port) for kind in sending}
+    return {"sensor": (("network", "destination"), ("network", "data_port")), **of_parts}
 
 
 def _entry(entries: list[Any], part: int | str, where: str) -> int:

@@ -38,7 +38,6 @@ def chosen(rig: Rig, names: Iterable[str]) -> Rig:
             spec,
             scene=replace(spec.scene, background=backgrounds),
             sensor=tuple(sensor for sensor in spec.sensor if sensor.name in only),
-            replay=tuple(each for each in spec.replay if each.name in only),
             parts=_kept(rig, spec.parts, only),
         ),
         lidars=tuple(lidar for lidar in rig.lidars if lidar.name in only),
@@ -60,12 +59,6 @@ def _faults(rig: Rig, only: frozenset[str]) -> Iterator[str]:
     apart = [each.sensor for each in spec.scene.background if each.sensor and each.sensor not in only]
     if spec.platform.kind == "background" and apart:
         yield f'--only must name {", ".join(apart)} too: platform.kind "background" is where the backgrounds of its sensors were captured'
-    replays = [each.name for each in spec.replay]
-    left = [
-        name for number, name in enumerate(replays) if name not in only and any(each.overlay and each.name in only for each in spec.replay[number:])
-    ]
-    if left:
-        yield f"--only must name {', '.join(left)} too: the noise of a replay with overlay depends on the replays before it"
 
 
 def _kept(rig: Rig, entries: Mapping[str, tuple[Any, ...]], only: frozenset[str]) -> dict[str, tuple[Any, ...]]:
@@ -79,8 +72,7 @@ def _kept(rig: Rig, entries: Mapping[str, tuple[Any, ...]], only: frozenset[str]
 
 def _names(rig: Rig) -> list[str]:
     """Names of what can be chosen."""
-    spec = rig.spec
-    return [*rig.sensors, *(each.name for each in spec.replay), *filter(None, (kind.name(each) for kind, specs in parts_of(spec) for each in specs))]
+    return [*rig.sensors, *filter(None, (kind.name(each) for kind, specs in parts_of(rig.spec) for each in specs))]
 
 
 def _chosen_script(rig: Rig, only: frozenset[str]) -> Script | None:

@@ -30,7 +30,7 @@ def resolved(rig: Rig, changes: Changes | None = None) -> Rig:
 
 
 def _with_addresses(rig: Rig, changes: Changes) -> Rig:
-    tables: dict[str, tuple[Any, ...]] = {"sensor": rig.spec.sensor, "replay": rig.spec.replay, **rig.spec.parts}
+    tables: dict[str, tuple[Any, ...]] = {"sensor": rig.spec.sensor, **rig.spec.parts}
     keys = {table: address for table, (address, _) in senders(kind for kind, _ in parts_of(rig.spec)).items()}
     destinations = [
         (".".join((place(table, number), *keys[table])), reduce(getattr, keys[table], entry))
@@ -50,8 +50,8 @@ def _with_addresses(rig: Rig, changes: Changes) -> Rig:
     if reasons:
         raise ConfigError("\n".join(f"{rig.path}: {where} {reasons[host]}" for where, host in named if host in reasons))
     sent = {table: tuple(_redirected(entry, keys[table], addresses) for entry in tables[table]) for table in keys}
-    sensors, replays = sent.pop("sensor"), sent.pop("replay")
-    return replace(rig, spec=replace(rig.spec, sensor=sensors, replay=replays, parts={**rig.spec.parts, **sent}), hosts=tuple(addresses.items()))
+    sensors = sent.pop("sensor")
+    return replace(rig, spec=replace(rig.spec, sensor=sensors, parts={**rig.spec.parts, **sent}), hosts=tuple(addresses.items()))
 
 
 def _redirected(entry: Any, keys: Sequence[str], addresses: Mapping[str, str]) -> Any:

@@ -10,13 +10,11 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 from hilsim.config.part_tables import part_kind
 from hilsim.config.rig import Rig, RigSpec
 from hilsim.config.script import ChangeSpec
-from hilsim.registry import OWN_PARTS
+from hilsim.errors import ConfigError
 from hilsim.transmit.links.line import SerialSpec
+from hilsim.transmit.specs import FlowSpec
 
 S = TypeVar("S")
-
-SeenWorlds = Callable[[str], Sequence[tuple[int, Any]]]
-"""Function that gives the worlds that a thing of a name sees after the first, each with the rig time from which it sees it."""
 
 
 class BoundPort(NamedTuple):
@@ -50,10 +48,14 @@ class PartKind(Generic[S]):
         can_join: Whether it can begin in the middle of a world that other daemons have begun.
         can_reload: Whether a reload may change its tables while packets flow.
         viewer: Tables of it that see the scene, for messages; empty for none.
+        inserts: Whether those that see it put its objects into recorded points: each object is then also a mover of a world of its own.
+        is_sensor: Whether each table stands for sensors: names and flows (``name``; ``source``, ``destination``, ``destination_port``) of these and the rig's
+            sensors differ, and a bound is for all together.
         writes_messages: Whether it records messages that are no packets (``write_messages``).
         faults: Keys of its faults, and their meanings.
         reading: Frozen dataclass of its metrics, with a ``name`` that is their label; None without metrics.
         losses: What is lost of what it plans, a ``telemetry.metrics.Losses`` each.
+        late: Field of its reading that counts packets that were read only after they were due; empty for none.
     """
 
     table: ClassVar[str]
@@ -67,10 +69,13 @@ class PartKind(Generic[S]):
     can_join: ClassVar[bool] = False
     can_reload: ClassVar[bool] = False
     viewer: ClassVar[str] = ""
+    inserts: ClassVar[bool] = False
+    is_sensor: ClassVar[bool] = False
     writes_messages: ClassVar[bool] = False
     faults: ClassVar[Mapping[str, str]] = {}
     reading: ClassVar[type[Any] | None] = None
     losses: ClassVar[Sequence[Any]] = ()
+    late: ClassVar[str] = ""
 
     def part(self, context: Any) -> Any:
         """Make the ``daemon.parts.Part`` that runs for all tables of a rig; ``context`` is its ``RigContext``. None where ``devices`` are all."""
@@ -125,12 +130,14 @@ class PartKind(Generic[S]):
         """
         raise NotImplementedError
 
-    def check_change(self, world: Any, change: ChangeSpec) -> None:
-        """Find out whether a timed change of its own kind, ``change.kind``, can be made in a world.
+    def check_change(self, specs: Sequence[S], world: Any, change: ChangeSpec) -> None:
+        """Find out whether a timed change of its own kind, ``change.kind``, can be made of its tables in a world; None: nothing in the rig sees one.
 
         Raises:
-            ConfigError: it cannot be made.
+            ConfigError: it cannot be made; by default where there is no table.
         """
+        if not specs:
+            raise ConfigError(f"a rig must have a [{self.table}] for it to be changed, got none")
 
     def compiled_ahead(self, rig: Rig) -> tuple[str, Callable[[], None]] | None:
         """Module of a kernel that takes long to compile, and a function that compiles what it calls, in a process of its own; None for none."""
@@ -140,19 +147,18 @@ class PartKind(Generic[S]):
         """Features of a rig that decide which kernels it needs, and the approximate number of kernels of each."""
         return ()
 
-    def ready(self, spec: S) -> Mapping[str, object]:
-        """Entry of the file of ``--ready-file``."""
-        return {"name": self.name(spec)}
+    def ready(self, spec: S, flows: Iterable[FlowSpec]) -> Iterable[Mapping[str, object]]:
+        """Entries of a table in the file of ``--ready-file``; ``flows`` are all that the daemon sends now."""
+        yield {"name": self.name(spec)}
 
-    def sources(self, rig: Rig, world: Any, later: SeenWorlds) -> Iterable[tuple[str, Any]] | None:
+    def sources(self, offline: Any, threads: int) -> Iterable[tuple[str, Any]] | None:
         """Names and sources of its packets without a clock (``offline.spans.OfflineSource``), each at its beginning; None: it cannot be recorded.
 
         By default none for a kind without a ``destination``, which sends nothing.
 
         Args:
-            rig: The rig.
-            world: World at the start; None where nothing sees it.
-            later: Worlds that a thing of a name sees afterwards.
+            offline: The rig without a clock, an ``offline.spans.OfflineRig``.
+            threads: Number of threads that each source may have.
         """
         return None if self.destination else ()
 
@@ -215,13 +221,11 @@ def sees_scene(spec: RigSpec) -> bool:
     return any(kind.sees(each) for kind, specs in parts_of(spec) for each in specs)
 
 
+def has_overlay(spec: RigSpec) -> bool:
+    """Whether a part of a rig puts its scene into recorded points."""
+    return any(kind.inserts and kind.sees(each) for kind, specs in parts_of(spec) for each in specs)
+
+
 def carrier(spec: RigSpec) -> PartKind[Any] | None:
     """Kind of the part of a rig that carries its sensors; None without one."""
     return next((kind for kind, _ in parts_of(spec) if kind.carries), None)
-
-
-def listed_parts(spec: RigSpec) -> dict[str, list[tuple[PartKind[Any], Any]]]:
-    """Tables of parts that send, with their kinds, by the plurals of their names."""
-    sending = [kind.table for kind, _ in parts_of(spec) if kind.destination]
-    tables = dict.fromkeys([*(table for table, own in OWN_PARTS.items() if own.is_listed), *sending])
-    return {f"{table}s": [(part_kind(table), each) for each in spec.part(table)] for table in tables}

@@ -1,7 +1,7 @@
 """The rig file of one daemon, as frozen specifications."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
@@ -27,7 +27,6 @@ from hilsim.faults.catalogue import Place
 from hilsim.faults.specs import AnyFault, fault_rules, faults_on
 from hilsim.limits import SENSORS
 from hilsim.registry import OWN_PARTS
-from hilsim.replay.specs import ReplaySpec
 from hilsim.sensor.optics.weather import WeatherSpec
 from hilsim.transmit.hosts import is_ipv4
 from hilsim.transmit.links.line import SerialSpec
@@ -116,7 +115,6 @@ class RigSpec:
         classes: Classes by label, for labelled data sets. If there are any, each label of the scene's objects but 0 must have one; the demo street has its own.
         platform: Carrier of the sensors.
         sensor: The lidars.
-        replay: Captures that are replayed.
         render: Settings of rendering.
         transmit: Settings of sending.
         metrics: Settings of the metrics server.
@@ -135,7 +133,6 @@ class RigSpec:
     classes: dict[str, ClassSpec] = field(default_factory=dict)
     platform: PlatformSpec = field(default_factory=PlatformSpec)
     sensor: tuple[SensorSpec, ...] = ()
-    replay: tuple[ReplaySpec, ...] = ()
     render: RenderSpec = field(default_factory=RenderSpec)
     transmit: TransmitSpec = field(default_factory=TransmitSpec)
     metrics: MetricsServerSpec = field(default_factory=MetricsServerSpec)
@@ -148,11 +145,10 @@ class RigSpec:
     moved_keys: ClassVar[Mapping[str, str]] = {"carrier": "[platform]"}
 
     def __post_init__(self) -> None:
-        names = [sensor.name for sensor in self.sensor] + [replay.name for replay in self.replay]
-        repeated = sorted(name for name, count in Counter(names).items() if count > 1)
+        repeated = sorted(name for name, count in Counter(self.streams).items() if count > 1)
         require(
-            SENSORS.rule(len(names)),
-            *self._content_rules(names),
+            SENSORS.rule(len(self.streams)),
+            *self._content_rules(),
             (
                 self.platform.kind not in OWN_PARTS or bool(self.part(self.platform.kind)),
                 f'platform.kind "{self.platform.kind}" needs {"an" if self.platform.kind[0] in "aeiou" else "a"} [{self.platform.kind}], got none',
@@ -187,13 +183,20 @@ class RigSpec:
         """Tables of parts of a name."""
         return self.parts.get(table, ())
 
-    def _content_rules(self, names: Sequence[str]) -> Iterator[tuple[bool, str]]:
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """Names of its sensors and of what stands for sensors, in the order in which a recording numbers them."""
+        tables = (each for table, specs in self.parts.items() if part_kind(table).is_sensor for each in specs)
+        return tuple(each.name for each in (*self.sensor, *tables))
+
+    def _content_rules(self) -> Iterator[tuple[bool, str]]:
         """Check that the rig has something that sends; parts that move others do not."""
-        if names or not all(part_kind(table).moves for table in self.parts):
+        if self.sensor or not all(part_kind(table).moves for table in self.parts):
             return
         kinds = [kind for kind in dict.fromkeys((*own_kinds(), *map(part_kind, self.parts))) if not kind.moves]
-        tables, carriers = (", ".join(kind.table for kind in kinds if kind.carries is carries) for carries in (False, True))
-        yield False, f"sensor, {tables} or replay must have at least one entry, or {carriers} be given"
+        *others, last = ("sensor", *(kind.table for kind in kinds if not kind.carries))
+        carriers = ", ".join(kind.table for kind in kinds if kind.carries)
+        yield False, f"{', '.join(others)} or {last} must have at least one entry, or {carriers} be given"
 
     def _interference_rules(self) -> Iterator[tuple[bool, str]]:
         """Check that there is another sensor whose pulses can reach one that asks for them."""
@@ -380,10 +383,10 @@ def _shared_sources(spec: RigSpec, lidars: list[LidarSetting]) -> list[str]:
         else:
             for layout in family.flows(network.data_port, network.position_port):
                 by_flow.setdefault((network.source, network.destination, layout.destination_port), []).append(sensor.name)
-    for replay in spec.replay:
-        flow = (replay.source, replay.destination, replay.destination_port)
+    for each in (each for table, specs in spec.parts.items() if part_kind(table).is_sensor for each in specs):
+        flow = (each.source, each.destination, each.destination_port)
         if flow in by_flow:
-            by_flow[flow].append(replay.name)
+            by_flow[flow].append(each.name)
     of_flows: dict[tuple[str, ...], str] = {}  # one fault for flows that share both ports
     for (source, destination, port), names in by_flow.items():
         if len(names) > 1:
@@ -403,6 +406,6 @@ def _shared_sources(spec: RigSpec, lidars: list[LidarSetting]) -> list[str]:
 
 
 def _capture_stamps(spec: RigSpec, lidars: list[LidarSetting]) -> CaptureStamps:
-    """Default unit of a capture's stamps: the one that the software for these sensors reads; nanoseconds if they differ, or with a replay."""
+    """Default unit of a capture's stamps: the one that the software for these sensors reads; nanoseconds if they differ, or with others' packets."""
     stamps = {lidar.family.capture_stamps for lidar in lidars}
-    return stamps.pop() if len(stamps) == 1 and not spec.replay else "ns"
+    return stamps.pop() if len(stamps) == 1 and len(spec.streams) == len(lidars) else "ns"

@@ -1,6 +1,6 @@
 """Parts of a running rig, with one life cycle and a shared context.
 
-A part is one component that a rig requests and that runs while packets flow: the sensors, the replays, the serial devices, the sinks.
+A part is one component that a rig requests and that runs while packets flow: the sensors, the serial devices, the sinks.
 ``daemon.part_list`` makes the parts of a rig; ``daemon.running_rig`` calls the steps of their life cycle:
 
 ``prepare`` → ``open`` → ``warm`` → ``prime`` → ``start`` → (``change``)* → ``stop``.
@@ -17,10 +17,11 @@ from hilsim.assembly.build import Scenery, asset_signature, build_scenery
 from hilsim.config.part_kind import parts_of
 from hilsim.config.rig import Rig
 from hilsim.config.script import ChangeSpec
+from hilsim.emulator.insertion.insertion import Inserter
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.setting import LidarSetting
+from hilsim.errors import ConfigError
 from hilsim.protocols.ethernet import Framing
-from hilsim.replay.source import ReplaySource
 from hilsim.sensor.time_input import TimeInput
 from hilsim.streaming.obstacle_map import ObstacleMap
 from hilsim.telemetry.faults import Fault
@@ -97,6 +98,27 @@ class Actor(Protocol):
         """
 
 
+class Played(Protocol):
+    """A recording that is played as packets."""
+
+    @property
+    def inserter(self) -> Inserter | None:
+        """What puts objects of the scene into its points; None: nothing does."""
+
+    @property
+    def notes(self) -> Iterable[str]:
+        """Remarks on it for the operator."""
+
+    def state(self) -> Any:
+        """Present state, with ``position_s``, ``is_paused``, ``has_ended`` and ``fault``, the reason that it ended early; wait-free."""
+
+    def pause(self, *, paused: bool) -> None:
+        """Pause it, or continue."""
+
+    def seek(self, position_s: float) -> None:
+        """Continue at a recorded time."""
+
+
 @dataclass(kw_only=True, eq=False)
 class RigContext:
     """Context shared by the parts of one running rig.
@@ -109,7 +131,7 @@ class RigContext:
         rows: Names of the transmitter's rows, ``"<sensor>/<flow>"``.
         obstacle_map: Function that makes the obstacle map for the returns of a lidar; None without a reader.
         flow_listeners: Callbacks for every new flow.
-        overlaid: Replays with the scene in their points, by name.
+        played: Recordings that play, by name.
         viewers: Functions that show the world of all sensors to what else looks at it, from a rig time on, by a name for people.
         actors: Makers of the timed changes that are not of sensors or of what they see, by the kind of the change.
         make_change: Function that makes a timed change at its time; available while the parts serve.
@@ -127,7 +149,7 @@ class RigContext:
     rows: dict[int, str] = field(default_factory=dict)
     obstacle_map: Callable[[LidarSetting], ObstacleMap | None] | None = None
     flow_listeners: list[FlowListener] = field(default_factory=list)
-    overlaid: dict[str, ReplaySource] = field(default_factory=dict)
+    played: dict[str, Played] = field(default_factory=dict)
     viewers: dict[str, Viewer] = field(default_factory=dict)
     actors: dict[str, Actor] = field(default_factory=dict)
     make_change: Callable[[ChangeSpec], Awaitable[object]] | None = None
@@ -185,10 +207,27 @@ class RigContext:
         """Poses of a platform that a controller or a part moves; None without one."""
         return self._shown.scenery.live if self._shown is not None else None
 
+    def chosen(self, name: str = "") -> dict[str, Played]:
+        """Recordings that play, by name; the one of a name, if it is given.
+
+        Raises:
+            ConfigError: none has this name.
+        """
+        found = dict(self.played)
+        if name and name not in found:
+            raise ConfigError(f"a replay must be one of {', '.join(found) or '(none)'}, got {name}")
+        return {name: found[name]} if name else found
+
+    @property
+    def inserters(self) -> dict[str, Inserter]:
+        """What puts objects of the scene into recordings that have not ended, by the names of the recordings."""
+        played = dict(self.played)
+        return {name: each.inserter for name, each in played.items() if each.inserter is not None and not each.state().has_ended}
+
     @property
     def is_seen(self) -> bool:
         """Whether anything but sensors looks at the scene of the rig."""
-        return bool(self.overlaid or self.viewers)
+        return bool(self.viewers) or any(each.inserter is not None for each in dict(self.played).values())
 
     def introduce_flow(self, number: int, name: str, framing: Framing, stack: str = "") -> None:
         """Announce a flow to all listeners, before its first datagram is sent; ``stack`` as in ``SinkFlow``."""

@@ -46,8 +46,8 @@ _TOLD = b"."
 _MARKED, _MARK = "hilsim.daemon.running_rig", "features-"
 _NOT_WITHOUT = frozenset({"background", "moved", "obstacles"})
 """Features that change the kernels of other features: a rig without one of them needs some that a rig with it does not."""
-LIDAR_KERNELS, _REPLAY_KERNELS = 340, 14
-"""Approximate numbers of kernels, only for the progress display."""
+LIDAR_KERNELS = 340
+"""Approximate number of kernels, only for the progress display."""
 
 
 def kernel_needs(rig: Rig) -> tuple[str, ...]:
@@ -59,7 +59,6 @@ def kernel_needs(rig: Rig) -> tuple[str, ...]:
     )
     needs |= {"background"} if spec.scene.background else set()
     needs |= {"moved"} if any(kind.moves for kind, _ in parts_of(spec)) else set()
-    needs |= {"replay"} if spec.replay else set()
     needs |= {"changes"} if rig.lidars and takes_timed_changes(rig) else set()
     needs |= {name for kind, _ in parts_of(spec) for name, _ in kind.kernels(rig)}
     needs |= {"record"} if spec.record.file or spec.sink else set()
@@ -80,9 +79,8 @@ def lidar_kernels(lidar: LidarSetting, *, is_rare: bool) -> str:
 
 def about(rig: Rig) -> int:
     """Approximate number of kernels that a rig needs."""
-    spec = rig.spec
-    of_parts = {name: count for kind, _ in parts_of(spec) for name, count in kind.kernels(rig)}
-    return LIDAR_KERNELS * bool(rig.lidars) + _REPLAY_KERNELS * bool(spec.replay) + sum(of_parts.values())
+    of_parts = {name: count for kind, _ in parts_of(rig.spec) for name, count in kind.kernels(rig)}
+    return LIDAR_KERNELS * bool(rig.lidars) + sum(of_parts.values())
 
 
 def is_compiled(rig: Rig) -> bool:

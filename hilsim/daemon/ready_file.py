@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any, Self
 
 from hilsim.assembly.build import sensor_flows
-from hilsim.config.part_kind import listed_parts
 from hilsim.config.rig import Rig
+from hilsim.daemon.part_list import listed_parts
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.daemon.service import Console
 from hilsim.errors import ConfigError
 from hilsim.telemetry.readings import Reading
-from hilsim.transmit.specs import SocketSpec
 
 
 @dataclass(kw_only=True, eq=False)
@@ -110,7 +109,7 @@ class ReadyFile:
 
 
 def contents(running: RunningRig, metrics: str) -> dict[str, Any]:
-    """Contents of the file: process, metrics, and destinations of each sensor's, replay's and part's packets."""
+    """Contents of the file: process, metrics, and destinations of each sensor's and part's packets."""
     rig = running.rig
     sensors = []
     for sensor, lidar in zip(rig.spec.sensor, rig.lidars, strict=True):
@@ -124,10 +123,6 @@ def contents(running: RunningRig, metrics: str) -> dict[str, Any]:
                 "ports": {flow.name.rpartition("/")[2]: flow.destination_port for flow in flows},
             }
         )
-    replays = [
-        {"name": name, "flow": flow.name.rpartition("/")[2], "destination": flow.socket.destination, "port": flow.socket.destination_port}
-        for name, _, flow in running.replays.routes
-        if isinstance(flow.socket, SocketSpec)
-    ]
-    parts = {name: [kind.ready(each) for kind, each in found] for name, found in listed_parts(rig.spec).items()}
-    return {"pid": os.getpid(), "rig": rig.spec.name, "metrics": metrics, "sensors": sensors, "replays": replays, **parts}
+    sent = list(running.transmitter.flows.values())
+    parts = {name: [entry for kind, each in found for entry in kind.ready(each, sent)] for name, found in listed_parts(rig.spec).items()}
+    return {"pid": os.getpid(), "rig": rig.spec.name, "metrics": metrics, "sensors": sensors, **parts}

@@ -10,11 +10,12 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import TypeVar
 
+from hilsim.config.part_kind import parts_of
 from hilsim.config.part_tables import part_kind
 from hilsim.config.rig import Rig, takes_timed_changes
 from hilsim.daemon.health import HealthMonitor
 from hilsim.daemon.part_list import make_parts
-from hilsim.daemon.parts import Needs, Part, RigClock, RigContext, Say
+from hilsim.daemon.parts import Needs, Part, Played, RigClock, RigContext, Say
 from hilsim.daemon.sinks.follower import queue_slots
 from hilsim.daemon.sinks.live import LivePackets
 from hilsim.daemon.sinks.part import Sinks
@@ -22,7 +23,6 @@ from hilsim.daemon.streaming.change_queue import ChangeQueue
 from hilsim.daemon.streaming.changer import Changer
 from hilsim.daemon.streaming.flow_specs import ring_slots
 from hilsim.daemon.streaming.instant import rig_clock
-from hilsim.daemon.streaming.replays import Replays
 from hilsim.daemon.streaming.sensors import Sensors
 from hilsim.daemon.streaming.stream import STALLED_S, Streaming
 from hilsim.errors import ConfigError, TransmitError
@@ -63,6 +63,7 @@ class RunningRig:
         self.http = HttpCounts()
         self._context = RigContext(rig=rig, say=say, can_change=takes_timed_changes(rig))
         self._parts = make_parts(self._context)
+        self._tables = frozenset(rig.spec.parts)
         self._open = ExitStack()
         self._changing = threading.Lock()
         self._has_ended = False
@@ -252,7 +253,9 @@ class RunningRig:
                 f"{rig.path}: [transmit], [render], [metrics] and [control] cannot change while packets flow; restart the service for that"
             )
         with self.changer.lock:  # a timed change belongs to one rig or to the other
-            changes = [part.change(rig) for part in self._parts]
+            added = [kind for kind, _ in parts_of(new) if kind.can_reload and kind.table not in self._tables]
+            parts = (*self._parts, *(part for kind in added if (part := kind.part(self._context)) is not None))
+            changes = [part.change(rig) for part in parts]
             fixed = [table for table in {**now.parts, **new.parts} if new.part(table) != now.part(table) and not part_kind(table).can_reload]
             if fixed:
                 raise ConfigError(f"{rig.path}: {' and '.join(fixed)} cannot change while packets flow; restart the service for that")
@@ -261,6 +264,7 @@ class RunningRig:
                     raise ConfigError(f"{rig.path}: a rig cannot change while it stops")
                 flows, retired = ([flow for change in changes for flow in getattr(change, name)] for name in ("flows", "retired"))
                 with self._context.transmitter.reserved(flows, retired):
+                    self._parts, self._tables = parts, self._tables | set(new.parts)
                     done = tuple(line for change in changes for line in change.make())
                 self._context.settle(rig)
         return done
@@ -274,13 +278,13 @@ class RunningRig:
 
     @property
     def played_out(self) -> bool:
-        """Whether every replay has ended and all packets were sent."""
-        rings = self.transmitter.rings
-        return self.replays.have_ended and bool((rings.head[:, 0] == rings.tail[:, 0]).all())
+        """Whether every recording has ended and all packets were sent."""
+        rings, states = self.transmitter.rings, [each.state() for each in self.played().values()]
+        return all(state.has_ended or state.fault for state in states) and bool((rings.head[:, 0] == rings.tail[:, 0]).all())
 
     @property
     def summary(self) -> str:
-        """Text with the numbers of streaming sensors, replays and devices."""
+        """Text with the numbers of streaming sensors, devices and what parts run."""
         return " and ".join(part.summary for part in self._parts if part.summary) + " streaming"
 
     @property
@@ -302,10 +306,14 @@ class RunningRig:
             self._changes.add_script(self.rig.script.changes if self.rig.script is not None else ())
         return self._changes
 
+    def played(self, name: str = "") -> dict[str, Played]:
+        """Recordings that play, as ``RigContext.chosen`` gives them."""
+        return self._context.chosen(name)
+
     @property
-    def replays(self) -> Replays:
-        """Replays of the rig."""
-        return self.part(Replays)
+    def played_notes(self) -> tuple[tuple[str, str], ...]:
+        """Remarks on recordings for the operator: name of the recording and a sentence."""
+        return tuple((name, note) for name, each in self.played().items() for note in each.notes)
 
     @property
     def live_pose(self) -> LivePose | None:

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING
 import structlog
 
 from hilsim.assembly.rig_sources import RigSource, say_hosts, shown
-from hilsim.config.part_kind import listed_parts, sees_scene
+from hilsim.config.part_kind import sees_scene
 from hilsim.daemon.control.datagram_server import serve_datagrams
 from hilsim.daemon.control.http_listening import serve_http
 from hilsim.daemon.control.line_server import serve_lines
 from hilsim.daemon.health import HealthReporter
 from hilsim.daemon.notify import ServiceManager, watchdog_interval_s
+from hilsim.daemon.part_list import listed_parts
 from hilsim.daemon.running_rig import RunningRig
 from hilsim.daemon.starting import Start, StoppedError, in_thread, log_refused_caches
 from hilsim.daemon.stopping import Stopping, signals_handled
@@ -126,7 +127,6 @@ async def serve(source: RigSource, console: Console, *, duration_s: float | None
                         version=__version__,
                         rig=shown(rig),
                         sensors=len(rig.spec.sensor),
-                        replays=len(rig.spec.replay),
                         metrics=metrics,
                         **{name: len(found) for name, found in listed_parts(rig.spec).items()},
                         **running.obtained,
@@ -303,7 +303,7 @@ async def _report(running: RunningRig, console: Console, reporter: HealthReporte
     """Report the state of the stream: on the status line, in the log, to the service manager."""
     while True:
         await asyncio.sleep(_STATUS_INTERVAL_S)
-        console.status(reporter.step(running.reading(), time.monotonic_ns(), running.replays.notes))
+        console.status(reporter.step(running.reading(), time.monotonic_ns(), running.played_notes))
 
 
 async def _pace(running: RunningRig) -> None:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hilsim.assembly.build import network_stack, rig_metadata, sensor_flows
-from hilsim.assembly.recorded_units import has_overlay
 from hilsim.capture.metadata import write_beside
 from hilsim.capture.pcap import Stamps
 from hilsim.capture.sinks.base import SentBatch, Sink, SinkFlow
 from hilsim.capture.sinks.pcap import PcapFileSink
+from hilsim.config.part_kind import has_overlay
+from hilsim.config.part_tables import known_kinds
 from hilsim.config.rig import Rig
 from hilsim.config.script import Script
 from hilsim.errors import ConfigError
@@ -107,8 +108,9 @@ def record(
     step_ms = batch_ms if truth is None else min(batch_ms, _TRUTH_BATCH_MS)
     with ExitStack() as files:
         if truth is not None:
-            if scenery is None or not (offline.lidars or has_overlay(rig)):
-                raise ConfigError("a rig must have a [[sensor]], or a [[replay]] with overlay = true, for ground truth to be written, got none")
+            if scenery is None or not (offline.lidars or has_overlay(rig.spec)):
+                others = "".join(f", or a {kind.viewer}," for kind in known_kinds() if kind.inserts)
+                raise ConfigError(f"a rig must have a [[sensor]]{others} for ground truth to be written, got none")
             truth_file = files.enter_context(TruthFile(files.enter_context(written_whole(truth)), rig, scenery, utc_epoch_ns=utc_epoch_ns))
         sink: Sink = PcapFileSink(files.enter_context(written_whole(path)), stamps="us" if (stamps or rig.spec.record.stamps) == "us" else "ns")
         files.callback(sink.close)

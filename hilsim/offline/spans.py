@@ -5,30 +5,22 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
 from hilsim.assembly.build import Scenery, build_lidar, build_scenery, carried_scenery
-from hilsim.assembly.changed import carrier_changes, changing_lidars, check_script, inserted_worlds, seen_worlds
-from hilsim.assembly.recorded_units import build_inserter, has_overlay
+from hilsim.assembly.changed import carrier_changes, changing_lidars, check_script, seen_worlds
 from hilsim.config.part_kind import carrier, parts_of, sees_scene
 from hilsim.config.rig import Rig
-from hilsim.config.script import ChangeSpec, ReplayChange, Script
+from hilsim.config.script import ChangeSpec, Script
 from hilsim.daemon.precompile import compile_beside
-from hilsim.daemon.streaming.replays import taken_addresses
 from hilsim.emulator.batch import DatagramBatch, Flow
-from hilsim.emulator.insertion.insertion import Inserter
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.emulator.truth import faults_in_truth, packets_with_truth
+from hilsim.emulator.truth import Truth, faults_in_truth, packets_with_truth
 from hilsim.errors import ConfigError
 from hilsim.offline.truth_file import PacketsTruth, SensorsTruth, merged_truth
-from hilsim.replay.actions.timed import Action
-from hilsim.replay.flows import LoopbackSources
-from hilsim.replay.offline import OfflineReplay, TimedAction
-from hilsim.replay.plan import begin_times_ns
-from hilsim.replay.specs import ReplaySpec
 from hilsim.world.render.renderer import Renderer
 from hilsim.world.scene.world import World
 
@@ -41,7 +33,7 @@ class Span(NamedTuple):
 
 
 class OfflineSource(Protocol):
-    """Source of packets beside the emulated sensors: a replay or a part, without a real-time clock."""
+    """Source of packets beside the emulated sensors: a part without a real-time clock."""
 
     @property
     def note(self) -> str:
@@ -49,6 +41,24 @@ class OfflineSource(Protocol):
 
     def span(self, stop_ns: int) -> list[DatagramBatch]:
         """Next datagrams, up to those due before rig time ``stop_ns``."""
+
+
+@runtime_checkable
+class OverlaidSource(OfflineSource, Protocol):
+    """Source of recorded packets, into whose points objects may be put.
+
+    Attributes:
+        truth: Ground truth of the returns that objects made, since it was taken last, with the deadline of each packet; None: it is not noted.
+    """
+
+    truth: list[tuple[int, Truth]] | None
+
+    @property
+    def is_overlaid(self) -> bool:
+        """Whether objects are put into its points."""
+
+    def take_truth(self) -> tuple[npt.NDArray[np.int64], Truth]:
+        """Deadline of each row's packet, ``int64[n]``, and the rows of ``truth``, which is emptied."""
 
 
 class Merged(NamedTuple):
@@ -108,7 +118,7 @@ class OfflineRig:
     Attributes:
         rig: The rig.
         utc_epoch_ns: UTC of rig time 0.
-        scenery: Scene that the emulated sensors, parts and overlaid captures share; None without such.
+        scenery: Scene that the emulated sensors and parts share; None without such.
         lidars: Emulated sensors in the rig's order, which make whole frames.
         first_scenery: Scenery before any change.
         script: Timed changes; None for no changes.
@@ -122,22 +132,25 @@ class OfflineRig:
     script: Script | None = None
 
     def sources(self, threads: int = 1) -> list[tuple[str, OfflineSource]]:
-        """Names and sources of the rig's captures and parts, each at its beginning; a number of threads puts objects into captures.
+        """Names and sources of the rig's parts, those that stand for sensors first, each at its beginning and with a number of threads.
 
         Raises:
             AssetError: a file of a part cannot be used.
             ConfigError: a part cannot be recorded.
             CaptureError: a capture cannot be replayed.
         """
-        found: list[tuple[str, OfflineSource]] = [
-            (spec.name, replay) for spec, replay in zip(self.rig.spec.replay, self._replays(threads), strict=True)
-        ]
-        for kind, _ in parts_of(self.rig.spec):
-            sources = kind.sources(self.rig, self.scenery.world if self.scenery else None, self._later_worlds)
+        found: list[tuple[str, OfflineSource]] = []
+        for kind, _ in sorted(parts_of(self.rig.spec), key=lambda each: not each[0].is_sensor):
+            sources = kind.sources(self, threads)
             if sources is None:
                 raise ConfigError(f"{self.rig.path}: {kind.table} must not be given where nothing runs in real time: it cannot be recorded")
             found.extend(sources)
         return found
+
+    @property
+    def world(self) -> World | None:
+        """World that parts see; None where nothing sees one."""
+        return self.scenery.world if self.scenery else None
 
     @cached_property
     def _changed_worlds(self) -> list[tuple[ChangeSpec, World]]:
@@ -146,45 +159,9 @@ class OfflineRig:
             return []
         return seen_worlds(self.rig, self.first_scenery, self.script)
 
-    def _later_worlds(self, name: str) -> list[tuple[int, World]]:
+    def later_worlds(self, name: str) -> list[tuple[int, World]]:
         """Worlds that a part of a name sees after the rig's own, with their rig times."""
         return [(change.sensor_ns(name), world) for change, world in self._changed_worlds]
-
-    def _replays(self, threads: int) -> list[OfflineReplay]:
-        rig = self.rig
-        sources = LoopbackSources(taken=taken_addresses(rig))
-        replays = [
-            OfflineReplay(spec, rig.directory / spec.file, sources, utc_epoch_ns=self.utc_epoch_ns, inserter=self._inserter(number), threads=threads)
-            for number, spec in enumerate(rig.spec.replay)
-        ]
-        begins_ns = begin_times_ns([(spec, offline.first_ns) for spec, offline in zip(rig.spec.replay, replays, strict=True)])
-        for replay, begin_ns in zip(replays, begins_ns, strict=True):
-            replay.begin_ns = begin_ns
-        for spec, replay in zip(rig.spec.replay, replays, strict=True):
-            replay.actions.extend(_actions(spec, self.script))
-        if self.script is not None and self.first_scenery is not None and has_overlay(rig):
-            changes = inserted_worlds(rig, self.first_scenery, self.script)
-            for spec, replay in zip(rig.spec.replay, replays, strict=True):
-                replay.later_worlds.extend((change.sensor_ns(spec.name), world) for change, world in changes if spec.overlay)
-        return replays
-
-    def _inserter(self, number: int) -> Inserter | None:
-        if self.first_scenery is None or not self.rig.spec.replay[number].overlay:
-            return None
-        return build_inserter(self.rig, number, self.first_scenery)
-
-
-def _actions(spec: ReplaySpec, script: Script | None) -> Iterator[TimedAction]:
-    """Pauses and seeks of a replay that a script lists, in their order."""
-    changes = [change for change in script.changes if isinstance(change, ReplayChange) and change.concerns(spec.name)] if script is not None else []
-    for change in sorted(changes, key=lambda change: change.sensor_ns(spec.name)):
-        at_ns = change.sensor_ns(spec.name)
-        if change.pause:
-            yield TimedAction(at_ns, Action.PAUSE)
-        if change.seek_s is not None:
-            yield TimedAction(at_ns, Action.SEEK, round(change.seek_s * 1e9))
-        if change.pause is False:
-            yield TimedAction(at_ns, Action.RESUME)
 
 
 def build_offline(rig: Rig, *, utc_epoch_ns: int, until_ns: int, script: Script | None = None) -> OfflineRig:
@@ -204,7 +181,7 @@ def build_offline(rig: Rig, *, utc_epoch_ns: int, until_ns: int, script: Script 
     for kind, specs in parts_of(rig.spec):
         for fault in filter(None, map(kind.real_time, specs)):
             raise ConfigError(f"{rig.path}: {fault}")
-    is_seen = bool(rig.spec.sensor) or sees_scene(rig.spec) or has_overlay(rig)
+    is_seen = bool(rig.spec.sensor) or sees_scene(rig.spec)
     is_carried = carrier(rig.spec) is not None and bool(rig.spec.sensor)
     scenery = build_scenery(rig, until_ns=until_ns if is_carried and script is None else None) if is_seen else None
     if is_carried and script is not None and scenery is not None:
@@ -246,9 +223,10 @@ def spans(
         batches = [batch for pair in zip(data, positions, strict=True) for batch in pair]
         return batches, [truth for _, truth in parts]
 
-    overlaid = {len(lidars) + number: source for number, source in enumerate(sources) if isinstance(source, OfflineReplay) and source.is_overlaid}
-    for replay in overlaid.values() if with_truth else ():
-        replay.truth = []
+    with_objects = {len(lidars) + number: each for number, each in enumerate(sources) if isinstance(each, OverlaidSource) and each.is_overlaid}
+    overlaid = with_objects if with_truth else {}
+    for each in overlaid.values():
+        each.truth = []
     for source in sources:
         for passed_ns in (*range(batch_ns, start_ns, batch_ns), start_ns):
             source.span(passed_ns)
@@ -261,5 +239,5 @@ def spans(
             batches = batches + [batch for source in sources for batch in source.span(min(begin_ns + batch_ns, stop_ns))]
             waiting.extend((begin, pool.submit(render, begin)) for begin in islice(begins, 1))
             if batches:
-                parts += [PacketsTruth(number, *replay.take_truth()) for number, replay in overlaid.items() if with_truth]
+                parts += [PacketsTruth(number, *each.take_truth()) for number, each in overlaid.items()]
                 yield Span(merged(batches), merged_truth(parts) if parts else None)

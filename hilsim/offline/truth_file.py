@@ -78,7 +78,7 @@ class TruthFile:
         self.path = path
         self._utc_epoch_ns = utc_epoch_ns
         self._names = {
-            "sensor": [*(sensor.name for sensor in rig.spec.sensor), *(replay.name for replay in rig.spec.replay)],
+            "sensor": [*rig.spec.streams],
             "object": [*scenery.object_names, "background", "background before an object"],
             "material": [material.name for material in scenery.materials],
             "return_type": [kind.name.lower() for kind in ReturnType],

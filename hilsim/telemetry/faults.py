@@ -34,7 +34,6 @@ FAULTS = {
     "send_refused": "The kernel refused packets",
     "udp_dropped": "The kernel dropped accepted datagrams before any interface",
     "queue_dropped": "The queue or the driver of an interface dropped packets",
-    "replay_failed": "The replay of a capture has failed",
     "recording_ended": "The recording has ended early",
     "recording_incomplete": "Sent packets are missing from the recording",
     "follower_slow": "A program that follows the sent packets, such as a view, reads too slowly; the packets themselves left",

@@ -70,8 +70,9 @@ def own_counters(reading: Reading) -> dict[Count, int]:
         counted[Count(sensor.sensor, "rendered late")] = sensor.render_late_packets
         counted[Count(sensor.sensor, "skipped")] = sensor.render_skipped_packets
         counted[Count(sensor.sensor, "ring full")] = sensor.render_ring_full_packets
-    for replay in reading.replays:
-        counted[Count(replay.replay, "read late")] = replay.late_packets
+    for table, readings in reading.parts.items():
+        if late := part_kind(table).late:
+            counted |= {Count(each.name, "read late"): getattr(each, late) for each in readings}
     for losses, each in _losing_parts(reading):
         counted |= {_count(each.name, field): getattr(each, field) for field in (losses.made, *losses.lost) if field}
     if reading.recording is not None:

@@ -14,6 +14,9 @@ from hilsim.compilation.atomics import load_acquire, store_release
 from hilsim.compilation.jit import kernel
 from hilsim.errors import require
 
+AHEAD_NS = 20_000_000
+"""Longest time between putting a packet of a queue into its ring and its deadline, and so the longest delay until a pause takes effect."""
+
 
 class PacketQueue(NamedTuple):
     """A packet queue of S slots of C bytes.

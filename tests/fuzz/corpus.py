@@ -37,7 +37,7 @@ from tests.unit.external.osi_bytes import GROUND_TRUTH, SENSOR_VIEW
 from tests.unit.external.test_osi import write_mcap
 from tests.unit.gazebo.worlds import scanner, thing, world_text
 from tests.unit.rangefinders.test_sf45 import frame as sf45_frame
-from tests.unit.replay.streams import CEPTON, POSITION, Recording, data_packet, position_packet, stdv_packet
+from tests.unit.replays.streams import CEPTON, POSITION, Recording, data_packet, position_packet, stdv_packet
 from tests.unit.sdf import test_reading
 
 _PACKETS_OF_A_REAL_CAPTURE = 60

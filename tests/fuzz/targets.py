@@ -35,6 +35,9 @@ from hilsim.parts.external.sources.osi import osi_snapshot
 from hilsim.parts.external.sources.osi_traces import read_trace
 from hilsim.parts.gazebo.lidar import fan_of
 from hilsim.parts.rangefinders.sf45 import Sf45, Sf45Spec
+from hilsim.parts.replays.flows import LoopbackSources
+from hilsim.parts.replays.offline import OfflineReplay
+from hilsim.parts.replays.specs import ReplaySpec
 from hilsim.parts.vehicle.physics.specs import VehicleSpec
 from hilsim.protocols.ardupilot_json import decode_servos, motor_commands
 from hilsim.protocols.gazebo_discovery import decode_discovery
@@ -46,10 +49,8 @@ from hilsim.read.analysis.conformance.checker import StreamChecker
 from hilsim.read.analysis.conformance.report import render_text, to_json
 from hilsim.read.analysis.inspection.inspector import inspect
 from hilsim.read.background.files.archive import read_archive
-from hilsim.replay.flows import LoopbackSources
-from hilsim.replay.offline import OfflineReplay
-from hilsim.replay.specs import ReplaySpec
 from hilsim.show.outputs.packets import read_packets
+from hilsim.telemetry.readings import Reading
 from hilsim.telemetry.server import serve_metrics
 from hilsim.world.assets.extent import check_extent
 from hilsim.world.assets.heightmaps import heightmap_mesh
@@ -308,13 +309,13 @@ def _ouster(data: bytes, _: Path) -> None:
 # -- listeners --------------------------------------------------------------------------------------------------------------------------
 
 
-def _no_replay(name: str) -> list[object]:
+def _no_replay(name: str) -> dict[str, object]:
     if name:
         raise ConfigError(f"no replay {name}")
-    return []
+    return {}
 
 
-_STATION = SimpleNamespace(replays=SimpleNamespace(choose=_no_replay, readings=list))
+_STATION = SimpleNamespace(played=_no_replay, reading=Reading)
 
 
 def _control(data: bytes, _: Path) -> None:

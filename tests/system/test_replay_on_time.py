@@ -9,7 +9,7 @@ import time
 import pytest
 
 from tests.system.replaying import Arrivals
-from tests.unit.replay.streams import Recording
+from tests.unit.replays.streams import Recording
 
 pytestmark = [pytest.mark.extended, pytest.mark.system]
 

@@ -13,17 +13,12 @@ from hilsim.cli.terminal.live_line import LiveLine
 from hilsim.config.part_tables import part_kind
 from hilsim.telemetry.faults import Level
 from hilsim.telemetry.metrics import TIMING_BOUNDS_S, HistogramReading
-from hilsim.telemetry.readings import FlowReading, Reading, ReplayReading
-from hilsim.transmit.specs import FrameSocketSpec, SocketSpec
+from hilsim.telemetry.readings import FlowReading, Reading
 
 if TYPE_CHECKING:
     from hilsim.assembly.build import SensorFlows
     from hilsim.daemon.running_rig import RunningRig
     from hilsim.emulator.setting import LidarSetting
-
-_MAX_BARS = 2
-_BAR_WIDTH = 12
-_NAME_WIDTH = 16
 
 
 class Screen:
@@ -50,7 +45,7 @@ class Screen:
         for title, text in _summaries(running):
             click.secho(title, bold=True, err=True, nl=False)
             click.echo(f"  {text}", err=True)
-        for name, note in running.replays.notes:
+        for name, note in running.played_notes:
             click.secho(f"note     {name}: {note}", fg="yellow", err=True)
         if metrics:
             click.echo(f"metrics  {metrics}", err=True)
@@ -74,11 +69,7 @@ class Screen:
         dropped = sum(flow.dropped_packets for flow in reading.flows) + sum(sensor.render_skipped_packets for sensor in reading.sensors)
         errors = sum(sum(flow.send_errors.values()) for flow in reading.flows)
         states = [part_kind(table).state(readings) for table, readings in reading.parts.items()]
-        parts = [
-            _health(reading),
-            *(_progress(replay) for replay in reading.replays[:_MAX_BARS]),
-            *states,
-        ]
+        parts = [_health(reading), *states]
         if points or not any(states):
             parts += [
                 self._rate(sent),
@@ -114,22 +105,6 @@ def _summaries(running: "RunningRig") -> Iterator[tuple[str, str]]:
     for sensor, setting in zip(rig.spec.sensor, rig.lidars, strict=True):
         yield sensor.name, _summary(setting, sensor_flows(sensor, setting))
     yield from running.lines
-    for name, recorded, flow in running.replays.routes:
-        yield name, f"{flow.name.rpartition('/')[2]:9} {recorded.source}:{recorded.source_port} {_arrow(flow.socket)}"
-
-
-def _arrow(socket: SocketSpec | FrameSocketSpec) -> str:
-    if isinstance(socket, FrameSocketSpec):
-        return f"-> frames through {socket.interface}"
-    return f"-> {socket.destination}:{socket.destination_port} from {socket.source}" + (f":{socket.source_port}" if socket.source_port else "")
-
-
-def _progress(replay: ReplayReading) -> str:
-    done = round(replay.ratio * _BAR_WIDTH)
-    state = "paused" if replay.is_paused else "ended" if replay.has_ended else f"{replay.position_s:.1f} s"
-    loop = f" pass {replay.passes + 1}" if replay.passes else ""
-    name = replay.replay if len(replay.replay) <= _NAME_WIDTH else f"{replay.replay[: _NAME_WIDTH - 1]}~"
-    return f"{name} [{'#' * done}{'.' * (_BAR_WIDTH - done)}] {state}{loop}"
 
 
 def command() -> str:

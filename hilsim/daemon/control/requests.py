@@ -12,7 +12,6 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from functools import partial
 from inspect import isawaitable
 from operator import methodcaller
@@ -214,7 +213,7 @@ def _rig(running: RunningRig) -> dict[str, Any]:
 
 
 def _status(running: RunningRig) -> dict[str, Any]:
-    return {"replays": [asdict(reading) for reading in running.replays.readings()]}
+    return {"replays": _parts(running.reading())["replays"]}
 
 
 def _health(running: RunningRig) -> dict[str, Any]:
@@ -223,17 +222,17 @@ def _health(running: RunningRig) -> dict[str, Any]:
 
 
 def _pause(running: RunningRig, replay: str, *, paused: bool) -> None:
-    for replay_source in running.replays.choose(replay):
-        replay_source.pause(paused=paused)
+    for played in running.played(replay).values():
+        played.pause(paused=paused)
 
 
 def _seek(running: RunningRig, position_s: float, replay: str) -> None:
-    for replay_source in running.replays.choose(replay):
-        replay_source.seek(float(position_s))
+    for played in running.played(replay).values():
+        played.seek(float(position_s))
 
 
 def state_answer(running: RunningRig) -> dict[str, Any]:
-    """State of the sensors, objects and replays, for JSON."""
+    """State of the sensors, objects and parts, for JSON."""
     reading: Reading = running.reading()
     now_ns = time.monotonic_ns()
     flows: dict[str, dict[str, Any]] = {}
@@ -266,15 +265,19 @@ def state_answer(running: RunningRig) -> dict[str, Any]:
             }
             for sensor in reading.sensors
         },
-        "replays": [asdict(replay) for replay in reading.replays],
         "objects": running.changer.object_names(),
-        **dict.fromkeys(table for table, own in OWN_PARTS.items() if own.is_in_state),
+        **_parts(reading),
         **_platform(running),
-        **{key: value for table, found in reading.parts.items() for key, value in part_kind(table).answer(found).items()},
         **({} if reading.packet_streams is None else {"packet_streams": packet_streams_answer(reading.packet_streams)}),
         **health_answer(reading, now_ns),
     }
     return dict(in_json(answer))
+
+
+def _parts(reading: "Reading") -> dict[str, Any]:
+    """Entries of parts."""
+    own = {key: value for part in OWN_PARTS.values() for key, value in part.state.items()}
+    return own | {key: value for table, found in reading.parts.items() for key, value in part_kind(table).answer(found).items()}
 
 
 def _platform(running: RunningRig) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from hilsim.config.script import ChangeSpec, ClockChange, FaultChange
 from hilsim.daemon.parts import Actor, RigContext
 from hilsim.daemon.streaming.stream import Streaming
 from hilsim.emulator.changing.segments import REFUSED
-from hilsim.emulator.insertion.insertion import CAPACITY, Inserter
+from hilsim.emulator.insertion.insertion import CAPACITY
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.schedule import data_deadline_ns, packet_start_ns
 from hilsim.errors import ConfigError, TransmitError
@@ -124,7 +124,7 @@ class Changer:
     def earliest_ns(self) -> int:
         """Earliest rig time at which a change published now takes effect for all sensors together."""
         rendered_ns = [_frontier_ns(streaming) for streaming in dict(self.streams).values()]
-        return max([self._now_ns(), *rendered_ns, *(inserter.next_ns for inserter in self._inserters().values())]) + _MARGIN_NS
+        return max([self._now_ns(), *rendered_ns, *(inserter.next_ns for inserter in self.context.inserters.values())]) + _MARGIN_NS
 
     def _now_ns(self) -> int:
         return time.monotonic_ns() - self.context.clock.epoch_ns
@@ -168,7 +168,7 @@ class Changer:
             if change.at_ns is not None and change.at_ns < earliest_ns and not is_scheduled:
                 raise ConfigError(f"at_s must be {earliest_ns / 1e9:.6f} or later now, got {change.at_s}")
             at_ns = earliest_ns if change.at_ns is None else change.at_ns
-            full = [name for name, inserter in self._inserters().items() if not inserter.has_room]
+            full = [name for name, inserter in self.context.inserters.items() if not inserter.has_room]
             if full:
                 raise ConfigError(f"at most {CAPACITY - 1} changes may wait for a replay to resume, got one more for {', '.join(full)}")
             numbers = self._publish_inserted(prepared, at_ns)
@@ -228,16 +228,11 @@ class Changer:
         world = prepared.state.inserted
         if world is None or world is prepared.former.inserted:
             return {}
-        return {name: inserter.add(at_ns, world) for name, inserter in self._inserters().items()}
-
-    def _inserters(self) -> dict[str, Inserter]:
-        """Inserters into the points of replays that have not ended, by the names of the replays."""
-        overlaid = dict(self.context.overlaid)
-        return {name: replay.inserter for name, replay in overlaid.items() if replay.inserter is not None and not replay.state().has_ended}
+        return {name: inserter.add(at_ns, world) for name, inserter in self.context.inserters.items()}
 
     def _await_inserted(self, name: str, number: int, at_ns: int) -> int:
         """Block until a replay shows a world, unless it is paused or has ended; returns the rig time at which the world begins."""
-        replay, until_s = self.context.overlaid.get(name), time.monotonic() + _REPLAY_S
+        replay, until_s = self.context.played.get(name), time.monotonic() + _REPLAY_S
         if replay is None or replay.inserter is None:
             return at_ns
         while (begun_ns := replay.inserter.begun_ns(number)) is None or replay.inserter.next_ns < begun_ns:

@@ -43,7 +43,6 @@ def _parts_from_the_start(rig: Rig) -> list[str]:
     """Tables of a rig whose state at a rig time depends on everything before."""
     spec = rig.spec
     given = {
-        "[[replay]]": spec.replay,
         **{f"[[{kind.table}]]" if kind.is_list else f"[{kind.table}]": not kind.can_join for kind, _ in parts_of(spec)},
         "a script": rig.script,
     }

@@ -13,7 +13,6 @@ import numpy as np
 
 from hilsim.assembly.build import build_lidar, flow_framing, network_stack, sensor_flows
 from hilsim.assembly.changed import check_script
-from hilsim.assembly.recorded_units import has_overlay
 from hilsim.config.part_kind import sees_scene
 from hilsim.config.rig import Rig
 from hilsim.daemon.parts import Change, Needs, Part, RigContext
@@ -84,7 +83,7 @@ class Sensors(Part):
         """Build the scene, if anything in the rig sees it."""
         rig = self.context.rig
         spec = rig.spec
-        if spec.sensor or sees_scene(spec) or has_overlay(rig):
+        if spec.sensor or sees_scene(spec):
             check_script(rig, self.context.scenery(rig))
         else:
             check_script(rig, None)

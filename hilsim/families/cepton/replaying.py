@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Iterator
 
+from hilsim.emulator.replaying import Count, CutPlace, ReplayingPart
 from hilsim.emulator.retime import NOTHING, Retiming
 from hilsim.families.cepton.protocol.info import SYNC_OFFSET, read_info_packet
 from hilsim.families.cepton.protocol.stdv import SEQUENCE_OFFSET, STAMP_OFFSET, frame_parities, read_stdv_header
 from hilsim.families.cepton.recognition import CeptonKind
-from hilsim.replay.part import Count, CutPlace, ReplayingPart
 
 _STDV = Retiming(stamp_at=STAMP_OFFSET, stamps=1, unit_ns=1000)
 _INFO = Retiming(utc_offset_at=SYNC_OFFSET)

@@ -5,6 +5,7 @@ All times of a packet move by the same number of nanoseconds, a multiple of 40, 
 
 from functools import cache
 
+from hilsim.emulator.replaying import Count, CutPlace, ReplayingPart
 from hilsim.emulator.retime import Retiming
 from hilsim.families.ouster.protocol.firmware import FOOTER_CONSTANT, FOOTER_SIZE
 from hilsim.families.ouster.protocol.headers import COLUMNS, HEADERS, LIDAR_PACKET, FieldPlace, HeaderField
@@ -13,7 +14,6 @@ from hilsim.families.ouster.protocol.profiles import COLUMNS_PER_PACKET, HeaderK
 from hilsim.families.ouster.protocol.recognition import FORMS, header_kind, read_header_field
 from hilsim.families.ouster.recognition import OusterKind
 from hilsim.protocols.crc64 import CRC_SIZE
-from hilsim.replay.part import Count, CutPlace, ReplayingPart
 
 _STAMPS = Retiming(grid=40, not_crc=FOOTER_CONSTANT - (1 << 64))
 _FIRST_MEASUREMENT = 132

@@ -1,10 +1,10 @@
 """Replays of a Velodyne: its stamps, which begin again at the hour, and where its recordings can be cut."""
 
+from hilsim.emulator.replaying import CutPlace, ReplayingPart
 from hilsim.emulator.retime import Retiming
 from hilsim.families.velodyne.protocol.models import MODELS
 from hilsim.families.velodyne.protocol.position import NMEA_OFFSET, NMEA_SIZE
 from hilsim.families.velodyne.recognition import VelodyneKind
-from hilsim.replay.part import CutPlace, ReplayingPart
 from hilsim.units import HOUR_NS
 
 _DATA = Retiming(stamp_at=1200, stamps=1, width=4, unit_ns=1000, wrap_ns=HOUR_NS)

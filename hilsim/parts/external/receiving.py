@@ -8,8 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from hilsim.assembly.build import Scenery
-from hilsim.assembly.recorded_units import has_overlay
 from hilsim.compilation.atomics import publish
+from hilsim.config.part_kind import has_overlay
 from hilsim.config.rig import Rig
 from hilsim.daemon.streaming.flow_specs import lead_bounds
 from hilsim.errors import LinkError
@@ -18,9 +18,8 @@ from hilsim.parts.external.loop import DECLARATIONS, ClockKind, LoopCount, LoopW
 from hilsim.parts.external.reading import ExternalReading
 from hilsim.parts.external.recording import KeyRecorder
 from hilsim.parts.external.specs import ExternalSpec
-from hilsim.replay.player import AHEAD_NS
 from hilsim.transmit.links.sockets import open_udp
-from hilsim.transmit.packet_queue import take
+from hilsim.transmit.packet_queue import AHEAD_NS, take
 from hilsim.transmit.scheduling import ThreadSettings, enter
 from hilsim.world.geometry.live_keys import LivePlacement
 from hilsim.world.platforms.live import build_live_pose
@@ -59,7 +58,7 @@ class ReceivedPoses:
             scenery.world.live,
             speed_mps=spec.speed_max_mps,
             extrapolate_ns=round(spec.extrapolate_ms * 1e6),
-            ahead_ns=max(lead_bounds(rig).longest_ns, AHEAD_NS if has_overlay(rig) else 0) + _PACKET_NS,
+            ahead_ns=max(lead_bounds(rig).longest_ns, AHEAD_NS if has_overlay(rig.spec) else 0) + _PACKET_NS,
             margin_ns=_MARGIN_NS,
             delay_ns=round(spec.delay_ms * 1e6),
             coasts=spec.on_silence == "coast",

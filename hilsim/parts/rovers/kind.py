@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hilsim.config.lidar_settings import sensor_lidar
-from hilsim.config.part_kind import BoundPort, PartKind, SeenWorlds
+from hilsim.config.part_kind import BoundPort, PartKind
 from hilsim.config.rig import Rig, RigSpec, takes_timed_changes
 from hilsim.config.sensor_table import SensorSpec
 from hilsim.emulator.setting import LidarSetting
@@ -18,12 +18,13 @@ from hilsim.parts.rovers.protocol import COMMAND_PORT
 from hilsim.parts.rovers.reading import RoverReading
 from hilsim.parts.rovers.specs import MAX_ROVERS, RoverSpec
 from hilsim.telemetry.metrics import Losses
+from hilsim.transmit.specs import FlowSpec
 
 if TYPE_CHECKING:
     from hilsim.daemon.parts import RigContext
+    from hilsim.offline.spans import OfflineRig
     from hilsim.parts.rovers.offline import OfflineRover
     from hilsim.parts.rovers.part import Rovers
-    from hilsim.world.scene.world import World
 
 _LIDAR_STREAMS = 10_000
 """First random stream of rovers' lidars, above those of a rig's sensors."""
@@ -108,12 +109,12 @@ class RoverKind(PartKind[RoverSpec]):
         if takes_timed_changes(rig) and any(map(self.sees, rig.spec.part("rover"))):
             yield "rovers-change", 0
 
-    def ready(self, spec: RoverSpec) -> dict[str, object]:
+    def ready(self, spec: RoverSpec, flows: Iterable[FlowSpec]) -> Iterator[dict[str, object]]:
         """Number and addresses of a rover."""
-        return {"number": spec.number, "source": spec.network.source, "destination": spec.network.destination}
+        yield {"number": spec.number, "source": spec.network.source, "destination": spec.network.destination}
 
-    def sources(self, rig: Rig, world: "World | None", later: SeenWorlds) -> "Iterable[tuple[str, OfflineRover]]":
-        """Rovers without a clock; ``later`` gives the worlds that one sees after ``world``.
+    def sources(self, offline: "OfflineRig", threads: int) -> "Iterable[tuple[str, OfflineRover]]":
+        """Rovers without a clock.
 
         Raises:
             AssetError: a file has no scan.
@@ -121,9 +122,9 @@ class RoverKind(PartKind[RoverSpec]):
         from hilsim.parts.rovers.lidars import rover_sources  # noqa: PLC0415 - loads kernels
         from hilsim.parts.rovers.offline import OfflineRover  # noqa: PLC0415 - loads kernels
 
-        rovers: Sequence[RoverSpec] = rig.spec.part("rover")
-        for rover, scans in zip(rovers, rover_sources(rig, world), strict=True):
-            yield rover.name, OfflineRover(rover, scans, rig.spec.seed, later(rover.name) if rover.drive else ())
+        rig, rovers = offline.rig, offline.rig.spec.part("rover")
+        for rover, scans in zip(rovers, rover_sources(rig, offline.world), strict=True):
+            yield rover.name, OfflineRover(rover, scans, rig.spec.seed, offline.later_worlds(rover.name) if rover.drive else ())
 
 
 KIND = RoverKind()

@@ -118,15 +118,16 @@ class VehicleKind(PartKind[VehicleRigSpec]):
 
         return motion_of(rig, world, until_ns, changes)
 
-    def check_change(self, world: "World", change: ChangeSpec) -> None:
+    def check_change(self, specs: Sequence[VehicleRigSpec], world: "World | None", change: ChangeSpec) -> None:
         """Refuse a place under the ground.
 
         Raises:
-            ConfigError: the change puts it there.
+            ConfigError: there is no vehicle, or the change puts it there.
         """
+        super().check_change(specs, world, change)
         from hilsim.parts.vehicle.platform import require_place  # noqa: PLC0415 - loads kernels
 
-        if isinstance(change, VehicleChange):
+        if isinstance(change, VehicleChange) and world is not None:
             require_place(world, change.position_m)
 
     def compiled_ahead(self, rig: Rig) -> tuple[str, Callable[[], None]] | None:

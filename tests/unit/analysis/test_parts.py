@@ -3,6 +3,7 @@
 import pytest
 
 from hilsim.emulator.insertion.part import InsertionPart
+from hilsim.emulator.replaying import ReplayingPart, has_points
 from hilsim.protocols.recognise import PacketKind
 from hilsim.read.analysis.calibration import CalibrationPart
 from hilsim.read.analysis.comparison.part import ComparisonPart
@@ -10,7 +11,6 @@ from hilsim.read.analysis.conformance.part import ConformancePart
 from hilsim.read.analysis.inspection.part import InspectionPart
 from hilsim.read.analysis.picture.part import PicturePart
 from hilsim.registry import OWN, family_parts
-from hilsim.replay.part import ReplayingPart, has_points
 
 PARTS = {
     "calibration": CalibrationPart,

@@ -13,7 +13,7 @@ from hilsim.read.analysis.map_files import write_map
 from hilsim.read.analysis.returns_map import BLOCK_CELLS, Cells, ReturnsMap
 from tests.commands import run as command
 from tests.compiled import compiled_only
-from tests.unit.replay.streams import Recording
+from tests.unit.replays.streams import Recording
 
 CELL_M = 0.25
 

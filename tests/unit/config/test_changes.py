@@ -73,7 +73,7 @@ def test_to_directs_every_sensor_and_a_setting_can_still_say_otherwise(tmp_path)
 
 def test_to_directs_replays_as_well(tmp_path):
     text = 'name = "r"\n[[replay]]\nname = "a"\nfile = "a.pcap"\n'
-    replay = changed(tmp_path, to="192.168.1.77:2369", text=text).spec.replay[0]
+    replay = changed(tmp_path, to="192.168.1.77:2369", text=text).spec.part("replay")[0]
     assert (replay.destination, replay.destination_port) == ("192.168.1.77", 2369)
 
 

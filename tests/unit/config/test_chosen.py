@@ -107,9 +107,8 @@ def test_a_background_that_places_the_platform_must_be_chosen_with_its_sensor(tm
     assert chosen(rig_of(tmp_path, fixed), ["lidar"]).spec.scene.background == ()
 
 
-def test_replays_with_objects_in_their_points_need_the_replays_before_them(tmp_path):
+def test_a_replay_with_objects_in_its_points_keeps_its_noise_without_those_before_it(tmp_path):
     replays = '[[replay]]\nname = "first"\nfile = "a.pcap"\n[[replay]]\nname = "second"\nfile = "b.pcap"\noverlay = true\n'
     rig = rig_of(tmp_path, ROOM + replays)
-    with pytest.raises(ConfigError, match="--only must name first too"):
-        chosen(rig, ["second"])
-    assert [each.name for each in chosen(rig, ["first"]).spec.replay] == ["first"]
+    assert (rig.settings["replay"], chosen(rig, ["second"]).settings["replay"]) == ((0, 1), (1,))
+    assert [each.name for each in chosen(rig, ["first"]).spec.part("replay")] == ["first"]

@@ -21,7 +21,7 @@ def test_a_name_becomes_its_address_and_the_rig_says_which(tmp_path):
 def test_a_replay_may_go_to_a_name_or_where_it_went(tmp_path):
     text = "\n".join(f'[[replay]]\nname = "{name}"\nfile = "a.pcap"\ndestination = "{name}"' for name in ("localhost", "recorded"))
     rig = resolved(load_rig(write_rig(tmp_path, f'name = "r"\n{text}\n')))
-    assert [replay.destination for replay in rig.spec.replay] == ["127.0.0.1", "recorded"]
+    assert [replay.destination for replay in rig.spec.part("replay")] == ["127.0.0.1", "recorded"]
 
 
 def test_a_rig_with_numeric_addresses_is_unchanged(tmp_path):

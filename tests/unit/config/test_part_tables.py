@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hilsim.config.part_kind import listed_parts, parts_of
+from hilsim.config.part_kind import parts_of
 from hilsim.config.part_tables import own_kinds, part_kind
 from hilsim.config.rig import rig_of_table
+from hilsim.daemon.part_list import listed_parts
 from hilsim.errors import ConfigError
 from hilsim.registry import OWN_PARTS
 
@@ -60,5 +61,5 @@ def test_an_unknown_table_is_a_fault_that_names_those_of_parts_too():
 def test_parts_that_send_nothing_are_left_out_of_a_recording():
     tables = {"rangefinder": [{"kind": "tfmini", "port": "/dev/a"}], "gps_receiver": [{"port": "/dev/b", "latitude_deg": 1.0, "longitude_deg": 1.0}]}
     rig = rig_of_table({"name": "bench", **tables}, Path("rig.toml"))
-    assert [kind.sources(rig, None, lambda _: ()) for kind, _ in parts_of(rig.spec)] == [(), ()]
-    assert listed_parts(rig.spec) == {"rovers": []}
+    assert [kind.sources(None, 1) for kind, _ in parts_of(rig.spec)] == [(), ()]
+    assert listed_parts(rig.spec) == {"rovers": [], "replays": []}

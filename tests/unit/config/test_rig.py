@@ -113,7 +113,7 @@ def test_a_replay_set_to_send_as_a_sensor_does_is_refused(tmp_path):
     replay = '[[replay]]\nname = "drive"\nfile = "a.pcap"\nsource = "127.0.1.201"\ndestination_port = '
     with pytest.raises(ConfigError, match=r"network\.source \(or the port\) must differ for one and drive: "):
         load_rig(write_rig(tmp_path, f"{ONE}\n{replay}2368\n"))
-    assert load_rig(write_rig(tmp_path, f"{ONE}\n{replay}2369\n")).spec.replay
+    assert load_rig(write_rig(tmp_path, f"{ONE}\n{replay}2369\n")).spec.part("replay")
 
 
 def test_a_rig_of_turning_sensors_is_recorded_in_nanoseconds(tmp_path):

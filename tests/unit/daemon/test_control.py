@@ -15,16 +15,16 @@ from hilsim.daemon.control.line_server import serve_lines
 from hilsim.daemon.control.requests import answer_at_once
 from hilsim.daemon.health import HealthMonitor
 from hilsim.daemon.parts import RigContext
-from hilsim.daemon.streaming.replays import Replays
 from hilsim.emulator.retime import StampClock
 from hilsim.errors import ConfigError, TransmitError
+from hilsim.parts.replays.part import Replays
+from hilsim.parts.replays.specs import ReplaySpec
 from hilsim.protocols.ethernet import PAYLOAD_ONLY
-from hilsim.replay.specs import ReplaySpec
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading
 from hilsim.transmit.ring import allocate_rings
 from hilsim.transmit.scheduling import ThreadSettings
-from tests.unit.replay.streams import Recording
+from tests.unit.replays.streams import Recording
 
 FAR_FUTURE_NS = 1 << 60
 
@@ -34,12 +34,14 @@ def running(tmp_path):
     """Two replays that wait for a beginning in the far future: the part of a running rig that commands are for."""
     path = Recording().add_turning(1507).write(tmp_path / "turning.pcap")
     specs = tuple(ReplaySpec(name=name, file=path.name) for name in ("front", "rear"))
-    replays = Replays(RigContext(rig=Rig(path=path, spec=RigSpec(name="none", replay=specs), lidars=())))
+    context = RigContext(rig=Rig(path=path, spec=RigSpec(name="none", parts={"replay": specs}), lidars=()))
+    replays = Replays(context)
     replays.prepare()
     for each in replays.playing.values():
         each.replay_source.open(allocate_rings(1, 64, 2048), lambda _track: (0, PAYLOAD_ONLY), ThreadSettings(scheduling="plain"))
         each.replay_source.start(FAR_FUTURE_NS, StampClock(0, 0))
-    yield SimpleNamespace(replays=replays)
+        context.played[each.spec.name] = each.replay_source
+    yield SimpleNamespace(played=context.chosen, reading=lambda: replays.add_reading(Reading(), 0))
     replays.stop()
 
 
@@ -49,7 +51,7 @@ def obey(running, line):
 
 
 def states(running):
-    return {name: playing.replay_source.state() for name, playing in running.replays.playing.items()}
+    return {name: each.state() for name, each in running.played().items()}
 
 
 def paused(running):
@@ -72,8 +74,8 @@ def test_one_replay_or_all_of_them_are_held_back_and_let_go(running):
 
 def test_seeking_is_asked_of_the_named_replay_alone(running):
     assert obey(running, "seek 1.25 front") == "ok"
-    assert running.replays.playing["front"].replay_source._seek_ns in {1_250_000_000, None}  # None: the reading thread has taken it already
-    assert running.replays.playing["rear"].replay_source._seek_ns is None
+    assert running.played()["front"]._seek_ns in {1_250_000_000, None}  # None: the reading thread has taken it already
+    assert running.played()["rear"]._seek_ns is None
 
 
 def test_status_tells_every_replay(running):

@@ -19,9 +19,10 @@ from hilsim.daemon.sinks import follower, part
 from hilsim.daemon.streaming.sensors import Sensors
 from hilsim.errors import TransmitError
 from hilsim.families.velodyne.protocol.data import decode_data_packets
+from hilsim.parts.replays.recorded import plan
 from hilsim.streaming.render_state import RenderCounter
 from tests.support import ROOM, write_rig
-from tests.unit.replay.streams import Recording
+from tests.unit.replays.streams import Recording
 
 NETWORK = """
 [sensor.network]
@@ -103,16 +104,33 @@ def test_a_reload_with_a_socket_that_cannot_be_opened_changes_no_part(tmp_path, 
     running.open()
     try:
         running.start()
-        before, flows, played = running.streams["lidar"], running.transmitter.flows, running.replays.playing
+        before, flows, played = running.streams["lidar"], running.transmitter.flows, running.played()
         with pytest.raises(TransmitError, match=r"203\.0\.113\.7"):
             running.change(load_rig(write_rig(tmp_path, changed + replay("rear", port, source="203.0.113.7"))))
-        assert (running.streams["lidar"], running.transmitter.flows, running.replays.playing) == (before, flows, played)
+        assert (running.streams["lidar"], running.transmitter.flows, running.played()) == (before, flows, played)
         assert before.render_thread.alive
         assert listener.recv(2000)
         done = running.change(load_rig(write_rig(tmp_path, changed)))
         assert done == ("lidar: goes on with its new settings", "front: unchanged")
     finally:
         running.stop()
+
+
+def test_a_reload_adds_the_first_replay_removes_it_and_adds_it_again(room, tmp_path, monkeypatch):
+    monkeypatch.setattr(plan, "_SMALL_BYTES", 1206)  # the rings of a Velodyne alone have no room for more
+    Recording().add_turning(300).write(tmp_path / "turning.pcap")
+    text = room.rig.path.read_text(encoding="utf-8")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as receiver:
+        receiver.bind(("127.0.0.1", 0))
+        receiver.settimeout(30)
+        with_replay = text + replay("front", receiver.getsockname()[1])
+        room.start()
+        for _ in range(2):
+            assert "front: started with its new settings" in room.change(load_rig(write_rig(tmp_path, with_replay)))
+            assert [reading.replay for reading in room.reading().parts["replay"]] == ["front"]
+            assert receiver.recv(2000)
+            assert "front: removed" in room.change(load_rig(write_rig(tmp_path, text)))
+            assert room.played() == {}
 
 
 class Counted:

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
+from hilsim.emulator.replaying import retiming_of
 from hilsim.emulator.retime import NOTHING, Retiming, StampClock
 from hilsim.emulator.retime import retime as retime_kernel
 from hilsim.families.cepton.protocol.info import encode_info_packet
 from hilsim.families.cepton.recognition import CeptonKind
 from hilsim.families.velodyne.recognition import VelodyneKind
-from hilsim.replay.part import retiming_of
 
 CLOCK = StampClock(shown_ns=1_700_000_000_000_000_000, utc_ns=1_800_000_000_000_000_000)
 SENTENCE = b"$GPRMC,081802.00,A,3649.7478558,N,00224.4542928,W,0.034,212.5,210116,0.0,E,A*2E\r\n"

@@ -35,7 +35,7 @@ from hilsim.world.assets.street.street import StreetLabel
 from hilsim.world.geometry.poses import Pose
 from tests.fuzz.corpus import ros2_bags
 from tests.support import write_rig
-from tests.unit.replay.streams import Recording
+from tests.unit.replays.streams import Recording
 
 SECONDS = 0.45
 RIG = """

@@ -9,7 +9,7 @@ from hilsim.families.cepton.recognition import CeptonKind
 from hilsim.families.ouster.recognition import OusterKind
 from hilsim.families.velodyne.recognition import VelodyneKind
 from hilsim.protocols.recognise import OtherKind, PacketKind, recognise
-from tests.unit.replay.streams import data_packet, position_packet, stdv_packet
+from tests.unit.replays.streams import data_packet, position_packet, stdv_packet
 
 
 @pytest.mark.parametrize(

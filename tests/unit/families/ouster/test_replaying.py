@@ -12,13 +12,13 @@ from hilsim.cli.convert.command import convert
 from hilsim.families.ouster.metadata_files import OusterMetadata
 from hilsim.families.ouster.recognition import OusterKind
 from hilsim.families.ouster.stream import cut_head, read_heads
+from hilsim.parts.replays.flows import LoopbackSources
+from hilsim.parts.replays.offline import OfflineReplay
+from hilsim.parts.replays.specs import ReplaySpec
 from hilsim.protocols.ethernet import HEADER_SIZE
 from hilsim.protocols.recognise import recognise
 from hilsim.read.analysis.conformance.checker import StreamChecker
 from hilsim.read.analysis.conformance.findings import Severity
-from hilsim.replay.flows import LoopbackSources
-from hilsim.replay.offline import OfflineReplay
-from hilsim.replay.specs import ReplaySpec
 from tests.ouster_sensors import sensor
 from tests.ouster_streams import stream, write_capture
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from hilsim.emulator.replaying import retiming_of
 from hilsim.emulator.retime import StampClock
 from hilsim.families.ouster.protocol.imu import decode_imu_measurements, decode_imu_packets, imu_layout
 from hilsim.families.ouster.protocol.lidar import decode_lidar_packets
@@ -10,7 +11,6 @@ from hilsim.families.ouster.protocol.profiles import PROFILES, HeaderKind
 from hilsim.families.ouster.recognition import OusterKind
 from hilsim.families.ouster.replaying import frame_of, with_frame_id
 from hilsim.protocols.recognise import recognise
-from hilsim.replay.part import retiming_of
 from tests.ouster_sensors import columns_of, encoded, header_of, layout_of, random_pixels, sensor
 from tests.unit.emulator.test_retime import retime
 from tests.unit.families.ouster.protocol.test_recognition import imu_packet, lidar_packet, measurements_packet
