@@ -10,10 +10,10 @@ import numpy as np
 from hilsim.assembly.backgrounds import SensorBackground, check_places, load_backgrounds, platform_pose
 from hilsim.assembly.moved import ObjectSlots, moved_scene
 from hilsim.config.part_kind import carrier, parts_of
-from hilsim.config.platform_table import PlatformSpec
 from hilsim.config.rig import Rig, takes_timed_changes
 from hilsim.config.script import ChangeSpec
-from hilsim.config.sensor_table import SensorSpec
+from hilsim.config.tables.platform import PlatformSpec
+from hilsim.config.tables.sensor import SensorSpec
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.families.base import FlowLayout
 from hilsim.emulator.lidar import LidarEmulator

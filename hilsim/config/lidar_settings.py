@@ -6,7 +6,7 @@ from typing import Any
 from hilsim.config.parse import parse_table
 from hilsim.config.profiles import find_profile, read_profile
 from hilsim.config.sensor_profiles import profile_family
-from hilsim.config.sensor_table import SensorSpec
+from hilsim.config.tables.sensor import SensorSpec
 from hilsim.config.toml_file import read_toml
 from hilsim.emulator.families.base import LidarFamily
 from hilsim.emulator.setting import LidarSetting

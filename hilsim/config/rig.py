@@ -9,17 +9,17 @@ from typing import Any, ClassVar, Literal
 
 from hilsim.capture.sinks.pcap import RecordSpec
 from hilsim.config.changes import Changes
-from hilsim.config.classes_table import ClassSpec, class_rules
 from hilsim.config.lidar_settings import sensor_lidar
-from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.config.parse import collect_faults
 from hilsim.config.part_tables import kinds_in, own_kinds, part_kind, with_tables
-from hilsim.config.platform_table import PlatformSpec
-from hilsim.config.render_table import RenderSpec
 from hilsim.config.script import Script
 from hilsim.config.sdf_mounts import mounted
-from hilsim.config.sensor_table import SensorSpec
 from hilsim.config.sinks import SinkSetting, sink_settings
+from hilsim.config.tables.classes import ClassSpec, class_rules
+from hilsim.config.tables.metrics import MetricsServerSpec
+from hilsim.config.tables.platform import PlatformSpec
+from hilsim.config.tables.render import RenderSpec
+from hilsim.config.tables.sensor import SensorSpec
 from hilsim.config.toml_file import rig_table
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, require

@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hilsim.config.platform_table import PlatformSpec
-from hilsim.config.sensor_table import SensorSpec
+from hilsim.config.tables.platform import PlatformSpec
+from hilsim.config.tables.sensor import SensorSpec
 from hilsim.errors import AssetError
 from hilsim.world.geometry.poses import Pose, mounting
 from hilsim.world.geometry.rotations import roll_pitch_yaw_rad

@@ -5,7 +5,7 @@ import os
 import socket
 from ipaddress import IPv6Address, ip_address
 
-from hilsim.config.metrics_table import MetricsServerSpec
+from hilsim.config.tables.metrics import MetricsServerSpec
 from hilsim.errors import TransmitError
 
 BACKLOG = 16

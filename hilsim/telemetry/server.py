@@ -18,7 +18,7 @@ from typing import Any
 from aiohttp import web
 from prometheus_client.exposition import choose_encoder
 
-from hilsim.config.metrics_table import MetricsServerSpec
+from hilsim.config.tables.metrics import MetricsServerSpec
 from hilsim.telemetry.answers import health_answer
 from hilsim.telemetry.collector import build_registry
 from hilsim.telemetry.faults import Level

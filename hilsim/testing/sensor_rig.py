@@ -111,7 +111,7 @@ def has_position_port(model: str) -> bool:
         ConfigError: there is no such model.
     """
     from hilsim.config.lidar_settings import sensor_lidar  # noqa: PLC0415 - it imports NumPy, which a plug-in of pytest must not
-    from hilsim.config.sensor_table import SensorSpec  # noqa: PLC0415
+    from hilsim.config.tables.sensor import SensorSpec  # noqa: PLC0415
     from hilsim.sensor.optics.weather import WeatherSpec  # noqa: PLC0415
 
     setting = sensor_lidar(SensorSpec(name="sensor", profile=str(_profile(model))), WeatherSpec(), 0, Path.cwd() / "rig.toml")

@@ -15,11 +15,11 @@ import numpy as np
 from hilsim.assembly.build import build_lidar, build_scenery
 from hilsim.assembly.changed import RigState, lidar_after
 from hilsim.capture.pcap import CaptureFile
-from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.rig import load_rig
 from hilsim.config.script import load_script, parse_change
 from hilsim.config.sensor_profiles import parse_profile
+from hilsim.config.tables.metrics import MetricsServerSpec
 from hilsim.daemon.control.grammar import in_words, parse_request, parse_words
 from hilsim.daemon.control.requests import answer_at_once
 from hilsim.emulator.lidar import LidarEmulator

@@ -11,7 +11,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from hilsim.config.metrics_table import MetricsServerSpec
+from hilsim.config.tables.metrics import MetricsServerSpec
 from hilsim.telemetry.faults import Fault, Level, all_faults
 from hilsim.telemetry.metrics import LATENCY_BOUNDS_S, TIMING_BOUNDS_S, HistogramReading
 from hilsim.telemetry.readings import FlowReading, Reading, SensorReading

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from hilsim.config.rig import Rig
-from hilsim.config.sensor_table import SensorSpec, SensorWebSpec
+from hilsim.config.tables.sensor import SensorSpec, SensorWebSpec
 from hilsim.daemon.parts import Change, Part, RigContext
 from hilsim.errors import ConfigError, TransmitError
 from hilsim.registry import family_part

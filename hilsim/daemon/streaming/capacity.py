@@ -4,8 +4,8 @@ import os
 from dataclasses import dataclass, replace
 
 from hilsim.assembly.build import Scenery, build_lidar
-from hilsim.config.render_table import REAL_TIME_SHARE
 from hilsim.config.rig import Rig
+from hilsim.config.tables.render import REAL_TIME_SHARE
 from hilsim.daemon.streaming.flow_specs import render_settings
 from hilsim.daemon.streaming.pacing import FULL_SHARE, SensorLoad, fit_rays, fits, total_share
 from hilsim.protocols.ethernet import HEADER_SIZE

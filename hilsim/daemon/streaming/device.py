@@ -4,7 +4,7 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from hilsim.config.render_table import Backend
+from hilsim.config.tables.render import Backend
 from hilsim.daemon.parts import Say
 from hilsim.daemon.streaming.pacer import Pacer
 from hilsim.daemon.streaming.stream import Streaming

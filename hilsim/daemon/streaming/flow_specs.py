@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from hilsim.config.part_kind import carrier
 from hilsim.config.rig import AUTO_LEAD_MS, Rig, is_moved_live
-from hilsim.config.sensor_table import SensorSpec
+from hilsim.config.tables.sensor import SensorSpec
 from hilsim.emulator.batch import Flow
 from hilsim.protocols.ethernet import LinkStyle
 from hilsim.transmit.scheduling import ThreadSettings

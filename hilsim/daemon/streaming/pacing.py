@@ -6,7 +6,7 @@ Costs are measured CPU time a packet; shares are the cores that a sensor takes i
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from hilsim.config.render_table import REAL_TIME_SHARE
+from hilsim.config.tables.render import REAL_TIME_SHARE
 from hilsim.sensor.specs import SUB_RAY_COUNTS
 
 FIFO_ROOM_SHARE = 0.1

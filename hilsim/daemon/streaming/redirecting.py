@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from hilsim.assembly.build import flow_framing, network_stack, sensor_flows
-from hilsim.config.sensor_table import SensorSpec
+from hilsim.config.tables.sensor import SensorSpec
 from hilsim.daemon.parts import RigContext
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, HilsimError

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hilsim.config.sensor_table import SensorSpec
+from hilsim.config.tables.sensor import SensorSpec
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.schedule import data_deadline_ns
 from hilsim.emulator.workspace import EmulatorCount

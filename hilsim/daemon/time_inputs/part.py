@@ -13,7 +13,7 @@ import structlog
 from hilsim.compilation.atomics import publish
 from hilsim.config.rig import Rig
 from hilsim.config.script import ClockChange
-from hilsim.config.sensor_table import SensorSpec, TimeInputSpec
+from hilsim.config.tables.sensor import SensorSpec, TimeInputSpec
 from hilsim.daemon.parts import Change, Part, RigContext
 from hilsim.daemon.time_inputs.receiver import receive_lines
 from hilsim.emulator.lidar import LidarEmulator

@@ -9,7 +9,7 @@ from contextlib import closing
 import asyncio_dgram
 import structlog
 
-from hilsim.config.sensor_table import TimeInputSpec
+from hilsim.config.tables.sensor import TimeInputSpec
 from hilsim.errors import LinkError
 from hilsim.limits import NMEA_LINE_BYTES
 from hilsim.transmit.links.addresses import host_and_port

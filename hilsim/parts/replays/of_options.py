@@ -8,8 +8,8 @@ import click
 
 from hilsim.capture.pcap import CaptureFile
 from hilsim.capture.sinks.pcap import RecordSpec
-from hilsim.config.metrics_table import MetricsServerSpec
 from hilsim.config.rig import ControlSpec, RigSpec
+from hilsim.config.tables.metrics import MetricsServerSpec
 from hilsim.errors import CaptureError, ConfigError
 from hilsim.parts.replays.flows import FlowRule
 from hilsim.parts.replays.part import Replays

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from hilsim.config.lidar_settings import sensor_lidar
 from hilsim.config.part_kind import BoundPort, PartKind
 from hilsim.config.rig import Rig, RigSpec, takes_timed_changes
-from hilsim.config.sensor_table import SensorSpec
+from hilsim.config.tables.sensor import SensorSpec
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, require
 from hilsim.parts.rovers.limits import ROVER_SCAN_POINTS

@@ -9,8 +9,8 @@ from types import MappingProxyType
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.config.classes_table import NUSCENES_NAMES, ClassSpec, classes_by_label
 from hilsim.config.rig import Rig
+from hilsim.config.tables.classes import NUSCENES_NAMES, ClassSpec, classes_by_label
 from hilsim.emulator.truth import BackgroundLabel
 from hilsim.errors import ConfigError
 from hilsim.world.assets.street.street import StreetLabel

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import IO, Literal
 
 from hilsim.config.changes import Changes
-from hilsim.config.classes_table import ClassSpec, class_rules
 from hilsim.config.places import rig_path
 from hilsim.config.rig import load_rig
+from hilsim.config.tables.classes import ClassSpec, class_rules
 from hilsim.errors import ConfigError, HilsimError, require
 from hilsim.processes import process_pool
 from hilsim.read.background.pool import dask_client

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from hilsim.api.packet import Packet
 from hilsim.assembly.shapes import Shape
-from hilsim.config.classes_table import ClassSpec
+from hilsim.config.tables.classes import ClassSpec
 from hilsim.errors import HilsimError
 from hilsim.world.geometry.frames import Vector
 from hilsim.world.geometry.poses import Pose

@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from hilsim.config.classes_table import SEMANTIC_KITTI_CLASSES, ClassSpec
+from hilsim.config.tables.classes import SEMANTIC_KITTI_CLASSES, ClassSpec
 from hilsim.errors import ConfigError
 from hilsim.show.outputs.classes import classes_of, semantic_kitti_numbers
 from hilsim.show.outputs.events import Event, OutputScan

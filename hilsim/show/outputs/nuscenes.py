@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hilsim.assembly.shapes import Shape
-from hilsim.config.classes_table import NUSCENES_NAMES
+from hilsim.config.tables.classes import NUSCENES_NAMES
 from hilsim.errors import ConfigError
 from hilsim.show.outputs.classes import classes_of, nuscenes_indices
 from hilsim.show.outputs.events import Event, OutputScan, SceneShapes, SourceInfo

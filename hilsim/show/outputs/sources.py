@@ -17,8 +17,8 @@ from hilsim.api.packet import Packet, captured_packets, datagrams_of
 from hilsim.api.points import Scan as RigScan
 from hilsim.capture.batches import gathered
 from hilsim.capture.metadata import NONE, given_metadata
-from hilsim.config.classes_table import ClassSpec
 from hilsim.config.rig import Rig
+from hilsim.config.tables.classes import ClassSpec
 from hilsim.emulator.inertial import STANDARD_GRAVITY_MPS2
 from hilsim.errors import CaptureError
 from hilsim.protocols.nmea_reading import read_sentence

@@ -2,8 +2,8 @@
 
 import pytest
 
-from hilsim.config.classes_table import MAX_OWN_NUSCENES, NUSCENES_NAMES, SEMANTIC_KITTI_CLASSES, ClassSpec, class_rules, classes_by_label
 from hilsim.config.rig import load_rig
+from hilsim.config.tables.classes import MAX_OWN_NUSCENES, NUSCENES_NAMES, SEMANTIC_KITTI_CLASSES, ClassSpec, class_rules, classes_by_label
 from hilsim.errors import ConfigError
 from tests.support import ROOM, write_rig
 

@@ -9,8 +9,8 @@ from hilsim.assembly.build import build_scenery
 from hilsim.cli.check import check
 from hilsim.cli.diagnosis.machine import examine
 from hilsim.cli.doctor import doctor
-from hilsim.config.render_table import REAL_TIME_SHARE
 from hilsim.config.rig import load_rig
+from hilsim.config.tables.render import REAL_TIME_SHARE
 from hilsim.daemon import precompile
 from hilsim.daemon.streaming.capacity import Capacity, carried, carried_sentence, measure_capacity
 from hilsim.daemon.streaming.pacing import FULL_SHARE, SensorLoad, fits

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 from structlog.testing import capture_logs
 
-from hilsim.config.sensor_table import TimeInputSpec
+from hilsim.config.tables.sensor import TimeInputSpec
 from hilsim.daemon.time_inputs import part
 from hilsim.daemon.time_inputs.part import SensorInput
 

@@ -19,7 +19,7 @@ from rosbags.highlevel import AnyReader
 import hilsim
 from hilsim.api.packet import Packet, read_capture
 from hilsim.cli import cli
-from hilsim.config.classes_table import NUSCENES_NAMES
+from hilsim.config.tables.classes import NUSCENES_NAMES
 from hilsim.errors import CaptureError, ConfigError
 from hilsim.families.ouster.recognition import OusterKind
 from hilsim.show.outputs.bag import PacketBag, RosBag

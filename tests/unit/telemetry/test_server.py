@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 from aiohttp import web
 
-from hilsim.config.metrics_table import MetricsServerSpec
+from hilsim.config.tables.metrics import MetricsServerSpec
 from hilsim.errors import TransmitError
 from hilsim.limits import CONNECTIONS
 from hilsim.telemetry import guard, http_server

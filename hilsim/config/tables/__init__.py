@@ -1,0 +1,1 @@
+"""Tables of a rig, each a class of its keys with their rules."""
