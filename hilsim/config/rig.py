@@ -1,7 +1,7 @@
 """The rig file of one daemon, as frozen specifications."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from hilsim.compilation.jit import borrowing_kernel, constant, inlined_kernel, stage_kernel
 from hilsim.compilation.lane_math import sines_and_cosines
 from hilsim.compilation.lanes import WIDTH, Doubles, Numbers, load_lanes, roots, scatter, singles
-from hilsim.emulator.faults import slipped_turns
+from hilsim.emulator.breaking.head_and_clock import slipped_turns
 from hilsim.emulator.plan import BeamRow, LidarPlan
 from hilsim.emulator.workspace import Rays
 from hilsim.sensor.clock import remainder_of, rig_after, rig_from_device

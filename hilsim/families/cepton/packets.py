@@ -7,8 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, kernel, stage_kernel
+from hilsim.emulator.breaking.head_and_clock import stamp_error_ns
 from hilsim.emulator.families.own import FIRINGS, family_kernels
-from hilsim.emulator.faults import stamp_error_ns
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import first_sequence_of
 from hilsim.emulator.workspace import EmulatorCount, Returns

@@ -22,7 +22,7 @@ from hilsim.compilation.lanes import (
     select,
     store_lanes,
 )
-from hilsim.emulator.faults import stamp_error_ns
+from hilsim.emulator.breaking.head_and_clock import stamp_error_ns
 from hilsim.emulator.inertial import felt_motion
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import first_sequence_of

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, kernel, stage_kernel
+from hilsim.emulator.breaking.head_and_clock import falsified_us, pulse_state, write_received
 from hilsim.emulator.families.own import family_kernels
-from hilsim.emulator.faults import falsified_us, pulse_state, write_received
 from hilsim.emulator.inertial import TEMPERATURE_C, felt_motion
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import first_sequence_of, stop_sequence_of

@@ -1,4 +1,4 @@
-"""Faults of a lidar's head, of its clock, and of what comes to its GPS input; those of its optics are ``reception.faults``."""
+"""Faults of a lidar's head, of its clock, and of what comes to its GPS input; those of its optics are ``breaking.optics``."""
 
 import math
 

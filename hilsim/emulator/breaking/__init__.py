@@ -1,0 +1,1 @@
+"""What faults on command do to a lidar, and what they did."""
