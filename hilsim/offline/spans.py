@@ -17,10 +17,10 @@ from hilsim.config.rig import Rig
 from hilsim.config.script import ChangeSpec, Script
 from hilsim.daemon.precompile import compile_beside
 from hilsim.emulator.batch import DatagramBatch, Flow
-from hilsim.emulator.breaking.causes import faults_in_truth
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.truth import Truth, packets_with_truth
 from hilsim.errors import ConfigError
+from hilsim.offline.fault_causes import faults_in_truth
 from hilsim.offline.truth_file import PacketsTruth, SensorsTruth, merged_truth
 from hilsim.world.render.renderer import Renderer
 from hilsim.world.scene.world import World

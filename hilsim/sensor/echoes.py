@@ -279,3 +279,13 @@ def _echo_energy(hits: Hits, firing: int, echo: int) -> float:
         if hits.what[firing, at, ECHO] == echo:
             energy += hits.value[firing, at, ENERGY]
     return energy
+
+
+@inlined_kernel
+def mark(hits: Hits, firing: int, at: int, ray: int) -> None:
+    """Mark a hit as made by no surface."""
+    hits.value[firing, at, COSINE] = 1.0
+    hits.value[firing, at, RETRO] = 0.0
+    hits.what[firing, at, RAY] = ray
+    hits.what[firing, at, INSTANCE] = -1
+    hits.what[firing, at, TRIANGLE] = -1

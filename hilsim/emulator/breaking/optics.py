@@ -3,14 +3,14 @@
 import math
 
 from hilsim.compilation.jit import borrowing_kernel, constant, kernel
+from hilsim.emulator.aiming import looks_at
 from hilsim.emulator.plan import LidarPlan, Rare
-from hilsim.emulator.reception.light import looks_at, mark
 from hilsim.emulator.workspace import EmulatorCount, Returns, Workspace
 from hilsim.faults.catalogue import Effect
 from hilsim.faults.table import FaultTable, befalls, strength
 from hilsim.rng import Purpose, normal, uniform_pair
 from hilsim.sensor.clock import device_from_rig
-from hilsim.sensor.echoes import ECHO, ENERGY, FALSE_ALARM_RAY, RANGE
+from hilsim.sensor.echoes import ECHO, ENERGY, FALSE_ALARM_RAY, RANGE, mark
 from hilsim.sensor.head import head_turns
 from hilsim.sensor.response import CHANNELS_PER_STREAM, Response, distance_code
 from hilsim.units import TURN_CDEG

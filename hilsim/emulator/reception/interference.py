@@ -13,9 +13,8 @@ import numpy as np
 from hilsim.compilation.jit import constant, kernel
 from hilsim.compilation.lanes import WIDTH
 from hilsim.emulator.plan import BeamRow, LidarPlan
-from hilsim.emulator.reception.light import mark
 from hilsim.sensor.clock import lost_ns, rig_from_device, scaled_down, scaled_up
-from hilsim.sensor.echoes import ENERGY, INTERFERENCE_RAY, MIRRORED, RANGE, RAY, RETRO, Hits
+from hilsim.sensor.echoes import ENERGY, INTERFERENCE_RAY, MIRRORED, RANGE, RAY, RETRO, Hits, mark
 from hilsim.sensor.head import head_turns
 from hilsim.sensor.interference.pulses import (
     SOURCE_DTYPE,

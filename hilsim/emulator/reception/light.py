@@ -1,31 +1,14 @@
 """Effect of weather, the window and noise on a firing's hits, before the receiver."""
 
-import math
-
 import numpy as np
 
 from hilsim.compilation.jit import borrowing_kernel, inlined_kernel, kernel
 from hilsim.emulator.plan import LidarPlan, Rare
 from hilsim.emulator.workspace import Workspace
-from hilsim.sensor.echoes import COSINE, ECHO, ENERGY, FALSE_ALARM_RAY, INSTANCE, RANGE, RAY, RETRO, TRIANGLE, WEATHER_RAY, Hits
-from hilsim.sensor.mirror import Mirror, image_point
+from hilsim.sensor.echoes import ECHO, ENERGY, FALSE_ALARM_RAY, RANGE, WEATHER_RAY, Hits, mark
 from hilsim.sensor.optics.false_alarms import alarm_rate, false_alarm, has_false_alarms, spurious_return
 from hilsim.sensor.optics.weather import extinction, weather_echoes
 from hilsim.sensor.response import CHANNELS_PER_STREAM
-from hilsim.units import CDEG_PER_RAD
-
-_DEG_PER_RAD = 180.0 / math.pi
-_CDEG_PER_NS_PER_CRPM = 6e-9
-
-
-@inlined_kernel
-def mark(hits: Hits, firing: int, at: int, ray: int) -> None:
-    """Mark a hit as made by no surface."""
-    hits.value[firing, at, COSINE] = 1.0
-    hits.value[firing, at, RETRO] = 0.0
-    hits.what[firing, at, RAY] = ray
-    hits.what[firing, at, INSTANCE] = -1
-    hits.what[firing, at, TRIANGLE] = -1
 
 
 @kernel
@@ -65,17 +48,6 @@ def leaves_hits(rare: Rare | None, plan: LidarPlan) -> bool:
     if rare is None:
         return True
     return not takes_light(rare) and not rare.faults.adds and not has_false_alarms(plan.false_alarms) and rare.interference.sources.size == 0
-
-
-@kernel
-def looks_at(mirror: Mirror | None, plan: LidarPlan, reading_cdeg: int, channel: int, index: int) -> tuple[float, float]:
-    """Azimuth in hundredths of a degree and elevation in degrees of a firing's beam."""
-    if mirror is None:
-        azimuth_cdeg = reading_cdeg + _CDEG_PER_NS_PER_CRPM * plan.head.rate_crpm * plan.firing_offset_ns[channel]
-        azimuth_cdeg += CDEG_PER_RAD * plan.azimuth_offset_rad[channel]
-        return azimuth_cdeg, plan.elevation_deg[channel]
-    image_x, image_z = image_point(mirror, channel, index * plan.sequence_ns + plan.firing_offset_ns[channel])
-    return CDEG_PER_RAD * math.atan(image_x), _DEG_PER_RAD * math.atan(image_z / math.sqrt(1.0 + image_x * image_x))
 
 
 @kernel
