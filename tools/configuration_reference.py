@@ -10,6 +10,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 from hilsim.config.part_tables import own_kinds, with_tables
 from hilsim.config.rig import RigSpec
 from hilsim.emulator.families.registry import own_family
+from hilsim.faults.specs import FaultSpec
 from hilsim.parts.vehicle.physics.specs import VehicleSpec
 from hilsim.registry import OWN
 from hilsim.sensor.unit.spec import UnitSpec
@@ -75,6 +76,17 @@ def _describe(kind: type[Any], path: str, lines: list[str], seen: dict[type, str
         _describe(nested, inner_path, lines, seen)
 
 
+def described_keys(kind: type[Any]) -> list[str]:
+    """Table of the keys of a class, without those of the tables within."""
+    hints, (_, attributes) = get_type_hints(kind), _documentation(kind)
+    rows = [
+        (f"`{each.name}`", _type_text(hints[each.name]), _default_text(each, kind), attributes[each.name])
+        for each in fields(kind)
+        if each.name in attributes
+    ]
+    return ["| key | type | default | meaning |", "|---|---|---|---|", *(f"| {' | '.join(cells)} |" for cells in rows)]
+
+
 def _title(path: str) -> str:
     return f"`{path}`" if path else "Top level"
 
@@ -100,7 +112,9 @@ def _described_at(hint: Any, seen: dict[type, str]) -> str:
 
 
 def _nested(hint: Any) -> list[type[Any]]:
-    """Dataclasses in a type hint."""
+    """Dataclasses in a type hint, but for those of faults, which have a page of their own."""
+    if isinstance(hint, type) and issubclass(hint, FaultSpec):
+        return []
     if is_dataclass(hint) and isinstance(hint, type):
         return [hint]
     return [found for part in get_args(hint) for found in _nested(part)]

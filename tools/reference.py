@@ -11,6 +11,7 @@ import click
 from tools.api_reference import api_reference
 from tools.configuration_reference import configuration_reference
 from tools.control_reference import control_reference
+from tools.faults_reference import faults_reference
 from tools.metrics_reference import generate_metrics_reference
 
 DIRECTORY = Path(__file__).resolve().parent.parent / "docs" / "reference"
@@ -18,6 +19,7 @@ DIRECTORY = Path(__file__).resolve().parent.parent / "docs" / "reference"
 PAGES: dict[str, Callable[[], str]] = {
     "configuration.md": configuration_reference,
     "control-requests.md": control_reference,
+    "faults.md": faults_reference,
     "metrics.md": generate_metrics_reference,
     "python-api.md": api_reference,
 }

@@ -121,7 +121,7 @@ class RigSpec:
         record: Recording of sent packets.
         sink: Further sinks of sent packets, from plug-ins. Each has a ``kind``, a ``name`` (by default its kind), and the keys of its kind.
         control: Command interfaces of the running daemon.
-        fault: Faults on command.
+        fault: Faults on command, of the kinds and keys in the reference of faults.
         parts: Tables of parts by their names, none of them empty (``config.part_kind``).
     """
 

@@ -90,7 +90,8 @@ _CHANNELS = Key("channels", "Numbers of the lasers, from 0, by their place in a 
 _AZIMUTH = Key("azimuth_deg", "Sector, clockwise from the first angle to the second; below the first for one across 0", (0.0, 360.0), 0, 360)
 _ELEVATION = Key("elevation_deg", "Lowest and highest elevation of the beams", (-90.0, 90.0), -90, 90)
 _SHARE = Key("share", "Share of the firings that it befalls, each by itself", 1.0, 0, 1)
-_SECTOR = (_AZIMUTH, _ELEVATION, _CHANNELS, _SHARE)
+SECTOR = (_AZIMUTH, _ELEVATION, _CHANNELS, _SHARE)
+"""Keys that choose firings."""
 _RUN_DOWN = Key("ramp_s", "Time in which it runs down", 2.0, 0, 1e8)
 _LASERS = (_CHANNELS._replace(default=REQUIRED), _AZIMUTH, _SHARE)
 
@@ -116,17 +117,17 @@ FAULTS: tuple[FaultRow, ...] = (
         ("transmission",),
         (*_LASERS, _transmission(0.5)),
     ),
-    FaultRow("blocked_sector", Place.SENSOR, "A leaf, tape or mud covers the window: nothing returns from the sector.", Effect.DIM, (0.0,), _SECTOR),
+    FaultRow("blocked_sector", Place.SENSOR, "A leaf, tape or mud covers the window: nothing returns from the sector.", Effect.DIM, (0.0,), SECTOR),
     FaultRow(
         "dirty_window",
         Place.SENSOR,
         "Dust or mud: far and dark things are missing first.",
         Effect.DIM,
         ("transmission",),
-        (*_SECTOR, _transmission(0.6)),
+        (*SECTOR, _transmission(0.6)),
     ),
     FaultRow(
-        "iced_window", Place.SENSOR, "Ice on the whole window, or a sector of it.", Effect.DIM, ("transmission",), (*_SECTOR, _transmission(0.5))
+        "iced_window", Place.SENSOR, "Ice on the whole window, or a sector of it.", Effect.DIM, ("transmission",), (*SECTOR, _transmission(0.5))
     ),
     FaultRow(
         "wet_window",
@@ -135,7 +136,7 @@ FAULTS: tuple[FaultRow, ...] = (
         Effect.DROPS,
         ("drops", "drop_deg", "transmission", "speed_dps"),
         (
-            *_SECTOR,
+            *SECTOR,
             Key("drops", "Number of drops", 12, 1, 100),
             Key("drop_deg", "Width of a drop", 3.0, 0.1, 30),
             _transmission(0.5),
@@ -154,7 +155,7 @@ FAULTS: tuple[FaultRow, ...] = (
         "Strong light in the sector: a share of the points is scattered about its place.",
         Effect.ERROR,
         (0.0, "scatter_m", 0.0),
-        (*_SECTOR[:3], _SHARE._replace(default=0.03), Key("scatter_m", "Standard deviation of their ranges", 2.0, 0, 50)),
+        (*SECTOR[:3], _SHARE._replace(default=0.03), Key("scatter_m", "Standard deviation of their ranges", 2.0, 0, 50)),
     ),
     FaultRow(
         "crosstalk",
@@ -162,7 +163,7 @@ FAULTS: tuple[FaultRow, ...] = (
         "Pulses of other units: single points at ranges at random, beside the true echo.",
         Effect.ECHO,
         (0.0, "max_range_m", 0.0, 1.0, 0.0),
-        (*_SECTOR[:3], _SHARE._replace(default=0.01), Key("max_range_m", "Largest range; the model's where that is less", 100.0, 1, 1000)),
+        (*SECTOR[:3], _SHARE._replace(default=0.01), Key("max_range_m", "Largest range; the model's where that is less", 100.0, 1, 1000)),
     ),
     FaultRow(
         "jamming",
@@ -170,7 +171,7 @@ FAULTS: tuple[FaultRow, ...] = (
         "A source blinds the sensor in a sector: ranges and reflectivities at random in place of all echoes.",
         Effect.ECHO,
         (0.0, "max_range_m", 0.0, 1.0, 1.0),
-        (*_SECTOR, Key("max_range_m", "Largest range; the model's where that is less", 100.0, 1, 1000)),
+        (*SECTOR, Key("max_range_m", "Largest range; the model's where that is less", 100.0, 1, 1000)),
     ),
     FaultRow(
         "spoofed_surface",
@@ -178,7 +179,7 @@ FAULTS: tuple[FaultRow, ...] = (
         "An attacker's surface that is not there: an echo at one range, beside the true ones.",
         Effect.ECHO,
         ("range_m", "range_m", "reflectivity", "reflectivity", 0.0),
-        (*_SECTOR, Key("range_m", "Its range", 10.0, 0, 1000), Key("reflectivity", "Its reflectivity, 1 for white", 1.0, 0, 10)),
+        (*SECTOR, Key("range_m", "Its range", 10.0, 0, 1000), Key("reflectivity", "Its reflectivity, 1 for white", 1.0, 0, 10)),
     ),
     FaultRow(
         "removed_surface",
@@ -186,7 +187,7 @@ FAULTS: tuple[FaultRow, ...] = (
         "An attacker pulls echoes below the smallest range, and the sensor leaves them out.",
         Effect.ECHO,
         (0.0, 0.0, 1.0, 1.0, 1.0),
-        _SECTOR,
+        SECTOR,
     ),
     FaultRow(
         "range_bias",
@@ -195,7 +196,7 @@ FAULTS: tuple[FaultRow, ...] = (
         Effect.ERROR,
         ("bias_m", 0.0, "spread_m"),
         (
-            *_SECTOR,
+            *SECTOR,
             Key("bias_m", "Error of all lasers", 0.03, -100, 100),
             Key("spread_m", "Standard deviation of the error over the lasers", 0.0, 0, 10),
         ),
@@ -206,7 +207,7 @@ FAULTS: tuple[FaultRow, ...] = (
         "Ranges scatter more than they should.",
         Effect.ERROR,
         (0.0, "scatter_m", 0.0),
-        (*_SECTOR, Key("scatter_m", "Standard deviation of the further error", 0.1, 0, 50)),
+        (*SECTOR, Key("scatter_m", "Standard deviation of the further error", 0.1, 0, 50)),
     ),
     FaultRow(
         "reflectivity_lost",
@@ -215,7 +216,7 @@ FAULTS: tuple[FaultRow, ...] = (
         Effect.BYTE,
         ("spread", "factor"),
         (
-            *_SECTOR,
+            *SECTOR,
             Key("spread", "Standard deviation of the factor over the lasers", 0.2, 0, 2),
             Key("factor", "Mean factor", 1.0, 0, 10),
         ),
