@@ -7,8 +7,9 @@ from tools.configuration_reference import described_keys
 _PLACES = {
     Place.SENSOR: (
         "Sensors",
-        "`on` is the name of a sensor, or a pattern. What a sensor does not have cannot break: such a fault is refused. Faults of one firing act in this order: light, "
-        "echoes, what was measured, the encoder's reading. `sector`: the keys `azimuth_deg`, `elevation_deg`, `channels` and `share`, by default all firings.",
+        "`on` is the name of a sensor, or a pattern. What a sensor does not have cannot break: such a fault is refused. "
+        "Faults of one firing act in this order: light, echoes, what was measured, the encoder's reading. "
+        "`sector`: the keys `azimuth_deg`, `elevation_deg`, `channels` and `share`, by default all firings.",
     ),
     Place.NETWORK: (
         "Network",
