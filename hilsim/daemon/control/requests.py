@@ -206,8 +206,8 @@ def _rig(running: RunningRig) -> dict[str, Any]:
         "path": str(running.rig.path.absolute()),
         "table": running.rig.table,
         "changes": [change_table(made.change) for made in running.changer.made],
-        "epoch_ns": running.epoch_ns,
-        "utc_epoch_ns": running.utc_epoch_ns,
+        "epoch_ns": running.clock.epoch_ns,
+        "utc_epoch_ns": running.clock.utc_epoch_ns,
         "flows": {} if running.live_packets is None else {name: key._asdict() for name, key in running.live_packets.addresses.items()},
     }
 
@@ -248,7 +248,7 @@ def state_answer(running: RunningRig) -> dict[str, Any]:
         }
     answer = {
         "rig": running.rig.name,
-        "rig_s": (now_ns - running.epoch_ns) / 1e9,
+        "rig_s": (now_ns - running.clock.epoch_ns) / 1e9,
         "changes": len(running.changer.made),
         "utc_offset_s": reading.utc_offset_s,
         "sensors": {

@@ -6,16 +6,16 @@ time it sees the change (after a stall of the machine) begins later; the change 
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from hilsim.assembly.changed import RigState, check_unseen, is_changed, lidar_after
 from hilsim.config.script import ChangeSpec, ClockChange, FaultChange
-from hilsim.daemon.parts import Actor, RigContext
+from hilsim.daemon.parts import Actor, MadeChange, Part, RigClock, RigContext, Viewer, played
 from hilsim.daemon.streaming.stream import Streaming
 from hilsim.emulator.changing.segments import REFUSED
-from hilsim.emulator.insertion.insertion import CAPACITY
+from hilsim.emulator.insertion.insertion import CAPACITY, Inserter
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.schedule import data_deadline_ns, packet_start_ns
 from hilsim.errors import ConfigError, TransmitError
@@ -40,23 +40,6 @@ _REPLAY_S = 0.1
 _POLL_S = 0.0002
 
 
-@dataclass(frozen=True, kw_only=True)
-class MadeChange:
-    """A change that has been made.
-
-    Attributes:
-        change: The change, with the ``at_s`` and ``late_s`` that a script needs to give the same packets.
-        at_ns: Rig time at which it began.
-        begun_ns: Rig time at which it began for each sensor that it concerns.
-        is_scripted: Whether the rig's script made it.
-    """
-
-    change: ChangeSpec
-    at_ns: int
-    begun_ns: Mapping[str, int]
-    is_scripted: bool = False
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PreparedChange:
     """A rig's state after a change, prepared before its time.
@@ -77,7 +60,8 @@ class Changer:
     """Maker of timed changes of the sensors of a running rig.
 
     Attributes:
-        context: Context of the rig.
+        context: The rig, and its scene.
+        parts: Parts of the rig.
         streams: Sensors of the rig, by name.
         pacing: Lock held while lidars change, because the pacer replaces their render threads.
         made: Changes since the rig was started or reloaded, in their order.
@@ -85,6 +69,7 @@ class Changer:
     """
 
     context: RigContext
+    parts: Sequence[Part]
     streams: Mapping[str, Streaming]
     pacing: threading.Lock
     made: list[MadeChange] = field(default_factory=list)
@@ -95,14 +80,13 @@ class Changer:
     def forget(self) -> None:
         """Forget all changes, after the rig's file has been loaded again."""
         self.made = []
-        self.context.is_changed = False
         self._state = None
         self._bases = {}
 
-    @property
-    def dark(self) -> frozenset[int]:
-        """Places in the rig of the sensors whose lasers do not fire."""
-        return self._state.dark if self._state is not None else frozenset()
+    def lidar(self, name: str) -> tuple[LidarEmulator, bool]:
+        """Lidar of a sensor as it is now, and whether its lasers fire; KeyError for an unknown name."""
+        dark = self._state.dark if self._state is not None else ()
+        return self.streams[name].lidar, self.context.rig.sensors.index(name) not in dark
 
     @property
     def faults(self) -> tuple[FaultSpec, ...]:
@@ -110,24 +94,28 @@ class Changer:
         return self._state.faults if self._state is not None else self.context.rig.spec.fault
 
     @property
-    def is_running(self) -> bool:
-        """Whether everything that can change runs, so that changes can be made."""
-        has_begun = self.context.has_begun and all(actor.is_running for actor in self.context.actors.values())
-        return has_begun and all(streaming.render_thread.alive for streaming in dict(self.streams).values())
+    def _viewers(self) -> list[Viewer]:
+        return [viewer for part in self.parts if (viewer := part.viewer) is not None]
+
+    @property
+    def _is_seen(self) -> bool:
+        """Whether anything looks at the scene of the rig."""
+        return bool(self.streams or self._viewers) or any(each.inserter is not None for each in played(self.parts).values())
+
+    def _actor(self, change: ChangeSpec) -> Actor | None:
+        """Maker of the changes of a kind that is not of sensors or of what they see."""
+        return next((part.actors[change.kind] for part in self.parts if change.kind in part.actors), None)
 
     def object_names(self) -> list[str]:
         """Names of the objects that exist now."""
         if self._state is not None:
             return self._state.object_names
-        return [thing.name for thing in self.context.scenery(self.context.rig).objects] if self.streams or self.context.is_seen else []
+        return [thing.name for thing in self.context.scenery(self.context.rig).objects] if self._is_seen else []
 
-    def earliest_ns(self) -> int:
+    def earliest_ns(self, clock: RigClock) -> int:
         """Earliest rig time at which a change published now takes effect for all sensors together."""
         rendered_ns = [_frontier_ns(streaming) for streaming in dict(self.streams).values()]
-        return max([self._now_ns(), *rendered_ns, *(inserter.next_ns for inserter in self.context.inserters.values())]) + _MARGIN_NS
-
-    def _now_ns(self) -> int:
-        return time.monotonic_ns() - self.context.clock.epoch_ns
+        return max([clock.now_ns(), *rendered_ns, *(inserter.next_ns for inserter in self._inserters().values())]) + _MARGIN_NS
 
     def prepare(self, change: ChangeSpec) -> PreparedChange | None:
         """Prepare a change for ``make`` without changing the rig; None if there is nothing to prepare. The result is valid until another change is made.
@@ -137,15 +125,16 @@ class Changer:
             AssetError: a file cannot be used.
         """
         with self.lock:
-            return None if change.kind in self.context.actors else self._prepared(change)
+            return None if self._actor(change) is not None else self._prepared(change)
 
     def make(
-        self, change: ChangeSpec, *, is_scheduled: bool = False, is_scripted: bool = False, prepared: PreparedChange | None = None
+        self, change: ChangeSpec, clock: RigClock, *, is_scheduled: bool = False, is_scripted: bool = False, prepared: PreparedChange | None = None
     ) -> MadeChange:
         """Make a change; returns some milliseconds later, when every render thread has begun with it.
 
         Args:
             change: The change, now or at a rig time not far ahead.
+            clock: Instant of rig time 0.
             is_scheduled: Whether the change was accepted for a time that may have passed meanwhile; it is then made late.
             is_scripted: Whether the rig's script makes it.
             prepared: Result of ``prepare`` for this change, if it was called.
@@ -155,20 +144,20 @@ class Changer:
             AssetError: a file cannot be used; nothing was changed.
             TransmitError: a render thread does not answer.
         """
-        actor = self.context.actors.get(change.kind)
+        actor = self._actor(change)
         if actor is not None:
-            return self._act(actor, change, is_scheduled=is_scheduled, is_scripted=is_scripted)
+            return self._act(actor, change, clock, is_scheduled=is_scheduled, is_scripted=is_scripted)
         with self.lock, self.pacing:
             if isinstance(change, FaultChange) and change.at_ns is None:
-                change = replace(change, at_s=(self.earliest_ns() + _FAULT_AHEAD_NS) / 1e9)  # its ramp and its end are counted from there
+                change = replace(change, at_s=(self.earliest_ns(clock) + _FAULT_AHEAD_NS) / 1e9)  # its ramp and its end are counted from there
                 is_scheduled = True
             if prepared is None or prepared.former is not self._state:
                 prepared = self._prepared(change)
-            earliest_ns = self.earliest_ns()
+            earliest_ns = self.earliest_ns(clock)
             if change.at_ns is not None and change.at_ns < earliest_ns and not is_scheduled:
                 raise ConfigError(f"at_s must be {earliest_ns / 1e9:.6f} or later now, got {change.at_s}")
             at_ns = earliest_ns if change.at_ns is None else change.at_ns
-            full = [name for name, inserter in self.context.inserters.items() if not inserter.has_room]
+            full = [name for name, inserter in self._inserters().items() if not inserter.has_room]
             if full:
                 raise ConfigError(f"at most {CAPACITY - 1} changes may wait for a replay to resume, got one more for {', '.join(full)}")
             numbers = self._publish_inserted(prepared, at_ns)
@@ -176,30 +165,24 @@ class Changer:
             begun_ns |= {name: self._await_inserted(name, number, at_ns) for name, number in numbers.items()}
             seen_ns: dict[str, int] = {}
             if prepared.state.world is not prepared.former.world:
-                for see_later in dict(self.context.viewers).values():
+                for see_later in self._viewers:
                     seen_ns |= see_later(at_ns, prepared.state.world) or {}
             self._state, self.context.is_changed = prepared.state, True
-            made = replace(_recorded(self._dated(change), at_ns, begun_ns, seen_ns), is_scripted=is_scripted)
+            made = replace(_recorded(_dated(change, clock), at_ns, begun_ns, seen_ns), is_scripted=is_scripted)
             self.made.append(made)
             return made
 
-    def _act(self, actor: Actor, change: ChangeSpec, *, is_scheduled: bool, is_scripted: bool) -> MadeChange:
+    def _act(self, actor: Actor, change: ChangeSpec, clock: RigClock, *, is_scheduled: bool, is_scripted: bool) -> MadeChange:
         with self.lock:
-            now_ns = self._now_ns()
+            now_ns = clock.now_ns()
             if change.at_ns is not None and change.at_ns < now_ns and not is_scheduled:
                 raise ConfigError(f"at_s must be {now_ns / 1e9:.6f} or later now, got {change.at_s}")
-            made = replace(_recorded(change, *actor.make(change, now_ns), {}), is_scripted=is_scripted)
+            made = replace(_recorded(change, *actor.make(change, clock), {}), is_scripted=is_scripted)
             self.made.append(made)
             return made
 
-    def _dated(self, change: ChangeSpec) -> ChangeSpec:
-        """A change that depends on when the rig was started, with that time in it."""
-        if not isinstance(change, ClockChange) or change.pps != "locked" or change.utc_epoch_ns is not None:
-            return change
-        return replace(change, utc_epoch_ns=self.context.clock.utc_epoch_ns)
-
     def _prepared(self, change: ChangeSpec) -> PreparedChange:
-        if not self.streams and not self.context.is_seen:
+        if not self._is_seen:
             check_unseen(self.context.rig, change)
         devices = [name for name, streaming in self.streams.items() if streaming.render_thread.renderer is not None]
         if devices:
@@ -228,11 +211,15 @@ class Changer:
         world = prepared.state.inserted
         if world is None or world is prepared.former.inserted:
             return {}
-        return {name: inserter.add(at_ns, world) for name, inserter in self.context.inserters.items()}
+        return {name: inserter.add(at_ns, world) for name, inserter in self._inserters().items()}
+
+    def _inserters(self) -> dict[str, Inserter]:
+        """Inserters into the points of replays that have not ended, by the names of the replays."""
+        return {name: replay.inserter for name, replay in played(self.parts).items() if replay.inserter is not None and not replay.state().has_ended}
 
     def _await_inserted(self, name: str, number: int, at_ns: int) -> int:
         """Block until a replay shows a world, unless it is paused or has ended; returns the rig time at which the world begins."""
-        replay, until_s = self.context.played.get(name), time.monotonic() + _REPLAY_S
+        replay, until_s = played(self.parts).get(name), time.monotonic() + _REPLAY_S
         if replay is None or replay.inserter is None:
             return at_ns
         while (begun_ns := replay.inserter.begun_ns(number)) is None or replay.inserter.next_ns < begun_ns:
@@ -288,6 +275,13 @@ def _frontier_ns(streaming: Streaming) -> int:
 def _is_ahead(streaming: Streaming, begun_ns: int) -> bool:
     """Whether the thread has not yet rendered up to a rig time, so that its packets will show what is visible then."""
     return begun_ns != REFUSED and _frontier_ns(streaming) < begun_ns
+
+
+def _dated(change: ChangeSpec, clock: RigClock) -> ChangeSpec:
+    """A change that depends on when the rig was started, with that time in it."""
+    if not isinstance(change, ClockChange) or change.pps != "locked" or change.utc_epoch_ns is not None:
+        return change
+    return replace(change, utc_epoch_ns=clock.utc_epoch_ns)
 
 
 def _recorded(change: ChangeSpec, at_ns: int, begun_ns: Mapping[str, int], seen_ns: Mapping[str, int]) -> MadeChange:
