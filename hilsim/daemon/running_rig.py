@@ -27,9 +27,10 @@ from hilsim.daemon.streaming.instant import rig_clock
 from hilsim.daemon.streaming.sensors import Sensors
 from hilsim.daemon.streaming.stream import STALLED_S, Streaming
 from hilsim.errors import ConfigError, TransmitError
+from hilsim.faults.specs import FaultSpec
 from hilsim.protocols.ethernet import Framing
 from hilsim.telemetry.clocks import utc_ahead_ns
-from hilsim.telemetry.faults import Fault
+from hilsim.telemetry.faults import Fault, InjectedFault
 from hilsim.telemetry.loop import read_flows, read_loop_turn_age_s
 from hilsim.telemetry.readings import CommandCounts, HttpCounts, Reading
 from hilsim.transmit.brake import brake_reason
@@ -346,6 +347,7 @@ class RunningRig:
         """All values for the metrics; blocks only for system calls, a fraction of a millisecond."""
         transmitter = self.transmitter
         now_ns = time.monotonic_ns()
+        rig_ns = now_ns - self.clock.epoch_ns
         rows = transmitter.flows
         names = [rows[row].name if row in rows else "" for row in range(max(rows, default=-1) + 1)]
         flows = read_flows(names, transmitter.statistics, transmitter.rings, now_ns)
@@ -360,11 +362,16 @@ class RunningRig:
             drops=read_kernel_drops(flow.socket for flow in transmitter.flows.values()),
             utc_offset_s=(utc_ahead_ns() - (self.clock.utc_epoch_ns - self.clock.epoch_ns)) / 1e9 if self.clock.epoch_ns else None,
             faults=self._faults(turn_age_s, now_ns),
+            injected=tuple(InjectedFault(each.label, each.kind, each.on, each.begin_ns <= rig_ns) for each in self.injected(rig_ns)),
         )
         for part in self._parts:
             reading = part.add_reading(reading, now_ns)
         reading = replace(reading, scheduling={thread: mode for thread, mode in reading.scheduling.items() if mode})
         return self.health.complete(reading, now_ns)
+
+    def injected(self, rig_ns: int) -> tuple[FaultSpec, ...]:
+        """Faults on command that act at a rig time or later."""
+        return tuple(fault for fault in self.changer.faults if fault.end_ns > rig_ns)
 
     def _faults(self, turn_age_s: float | None, now_ns: int) -> tuple[Fault, ...]:
         """Faults of threads that have ended or are silent; losses are judged by ``health``."""

@@ -195,9 +195,8 @@ def _script(running: RunningRig) -> dict[str, Any]:
 
 
 def _faults(running: RunningRig) -> dict[str, Any]:
-    rig_s = (time.monotonic_ns() - running.epoch_ns) / 1e9
-    active = [fault for fault in running.changer.faults if fault.end_ns > rig_s * 1e9]
-    return {"faults": [{"name": fault.label, **fault_table(fault), "acts": fault.at_s <= rig_s} for fault in active]}
+    rig_ns = time.monotonic_ns() - running.clock.epoch_ns
+    return {"faults": [{"name": each.label, **fault_table(each), "acts": each.begin_ns <= rig_ns} for each in running.injected(rig_ns)]}
 
 
 def _rig(running: RunningRig) -> dict[str, Any]:
