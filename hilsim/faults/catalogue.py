@@ -44,6 +44,8 @@ class Effect(IntEnum):
     """Changes the pulse's state in position packets, which is its number: the state, ppm too fast without the pulse."""
     SENTENCE = 10
     """Falsifies the receiver's sentence: whether there is none, whether it is invalid, delay (s), seconds ahead, share of garbled characters."""
+    THERMAL = 11
+    """Changes the thermal status in position packets: the status, the temperature at shutdown (degrees Celsius)."""
 
 
 class Key(NamedTuple):
@@ -361,6 +363,14 @@ FAULTS: tuple[FaultRow, ...] = (
         Effect.SENTENCE,
         (0.0, 0.0, 0.0, 0.0, "share"),
         (Key("share", "Share of the characters", 0.05, 0, 1),),
+    ),
+    FaultRow(
+        "overheated",
+        Place.SENSOR,
+        "Position packets report a thermal shutdown, and its temperature; with link_flap or loss of its data flow the sensor sends no data either.",
+        Effect.THERMAL,
+        (1.0, "temperature_c"),
+        (Key("temperature_c", "Temperature at shutdown", 85, 0, 127),),
     ),
 )
 """Every fault, in the order in which those of one place act upon the same firing or datagram."""

@@ -88,7 +88,7 @@ def build_fault_table(specs: Sequence[FaultSpec], channels: int, seed: int) -> F
         adds=Effect.ECHO in effects,
         falsifies=not effects.isdisjoint({Effect.ERROR, Effect.BYTE, Effect.ORDER, Effect.READING}),
         turns=Effect.TURN in effects,
-        tells=not effects.isdisjoint({Effect.STAMP, Effect.PULSE, Effect.SENTENCE}),
+        tells=not effects.isdisjoint({Effect.STAMP, Effect.PULSE, Effect.SENTENCE, Effect.THERMAL}),
     )
 
 

@@ -13,6 +13,7 @@ import structlog
 from hilsim.assembly.build import source_mac
 from hilsim.config.script import SensorChange
 from hilsim.daemon.interfaces.served import ServedSensor
+from hilsim.emulator.breaking.head_and_clock import pulse_state, slipped_turns
 from hilsim.errors import HilsimError
 from hilsim.families.velodyne.protocol.web_interface import (
     GpsConditions,
@@ -34,6 +35,7 @@ from hilsim.sensor.clock import device_from_rig
 from hilsim.sensor.head import head_turns, mean_rate_rpm
 from hilsim.sensor.specs import PpsState
 from hilsim.sensor.time_input import Qualifiers
+from hilsim.units import NS_PER_S
 
 log = structlog.get_logger("hilsim")
 
@@ -84,12 +86,15 @@ class WebSensor:
         lidar, heard = self._sensor.lidar, self._sensor.time_input
         gps, plan = lidar.setting.setup.gps, lidar.plan
         rig_ns = max(self._sensor.changes.clock.now_ns(), 0)
-        turns = 0.0 if self._is_still else float(head_turns(plan.head, int(device_from_rig(plan.clock, rig_ns)))) % 1.0
+        device_ns = int(device_from_rig(plan.clock, rig_ns))
+        slipped = [float(slipped_turns(plan.rare, plan, device_ns - ago_ns)) for ago_ns in (0, NS_PER_S)]
+        turns = 0.0 if self._is_still else (float(head_turns(plan.head, device_ns)) + slipped[0]) % 1.0
         generated = "" if gps is None or not gps.valid else position_text(gps.latitude_deg, gps.longitude_deg)
         return WebStatus(
             phase_cdeg=min(int(turns * 36_000.0), 35_999),
             is_locked=plan.head.is_locked and not self._is_still,
-            pps=PpsState(plan.gps.pps_state).name.title(),
+            pps=PpsState(pulse_state(plan.rare, plan, rig_ns)).name.title(),
+            rpm=None if slipped[0] == slipped[1] else max(round(mean_rate_rpm(lidar.setting.setup) + 60.0 * (slipped[0] - slipped[1])), 0),
             position=heard.position if heard is not None and heard.position else generated,
             uptime_s=time.monotonic() - self._begun_s,
         )
