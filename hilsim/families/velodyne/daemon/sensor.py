@@ -94,7 +94,7 @@ class WebSensor:
             phase_cdeg=min(int(turns * 36_000.0), 35_999),
             is_locked=plan.head.is_locked and not self._is_still,
             pps=PpsState(pulse_state(plan.rare, plan, rig_ns)).name.title(),
-            rpm=None if slipped[0] == slipped[1] else max(round(mean_rate_rpm(lidar.setting.setup) + 60.0 * (slipped[0] - slipped[1])), 0),
+            rpm=None if slipped[0] == slipped[1] else max(round(plan.head.rate_crpm / 100.0 + 60.0 * (slipped[0] - slipped[1])), 0),
             position=heard.position if heard is not None and heard.position else generated,
             uptime_s=time.monotonic() - self._begun_s,
         )
