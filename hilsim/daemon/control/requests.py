@@ -265,6 +265,7 @@ def state_answer(running: RunningRig) -> dict[str, Any]:
             for sensor in reading.sensors
         },
         "objects": running.changer.object_names(),
+        "injected": _faults(running)["faults"],
         **_parts(reading),
         **_platform(running),
         **({} if reading.packet_streams is None else {"packet_streams": packet_streams_answer(reading.packet_streams)}),
@@ -357,7 +358,7 @@ REQUESTS: dict[str, Request] = {
     "state": Request(
         "Describe the running sensors, objects and replays.",
         state_answer,
-        answer={"rig_s": "rig time now", "sensors": "by name", "objects": "names", "replays": "positions"},
+        answer={"rig_s": "rig time now", "sensors": "by name", "objects": "names", "replays": "positions", "injected": "faults on command"},
         in_thread=True,
     ),
     "status": Request("Describe the replays.", _status, answer={"replays": "position and state of each"}),

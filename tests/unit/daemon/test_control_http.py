@@ -58,6 +58,7 @@ def running():
         health=HealthMonitor(),
         changes=changes,
         changer=SimpleNamespace(made=changes.made, object_names=lambda: ["walker"]),
+        injected=lambda _rig_ns: (),
     )
 
 

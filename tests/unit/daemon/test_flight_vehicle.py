@@ -105,6 +105,7 @@ def test_the_state_is_json_wherever_the_vehicle_is_and_whatever_its_autopilot_re
         reading=lambda: Reading(parts={"vehicle": (_FLOWN.reading(),)}),
         clock=RigClock(time.monotonic_ns()),
         changer=SimpleNamespace(made=(), object_names=list),
+        injected=lambda _rig_ns: (),
         live_pose=_FLOWN.live,
     )
     vehicle = parse_request(json.dumps(state_answer(running)))["vehicle"]  # JSON without NaN and Infinity
