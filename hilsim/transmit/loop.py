@@ -14,8 +14,10 @@ import numpy.typing as npt
 from hilsim.compilation.atomics import load_acquire, pause, store_release
 from hilsim.compilation.jit import constant, kernel, stage_kernel
 from hilsim.transmit.brake import doze_until
+from hilsim.transmit.faults import befall, first_held, next_held_ns, release_held
 from hilsim.transmit.flow_table import FlowTable
 from hilsim.transmit.libc import monotonic_ns, send_datagram
+from hilsim.transmit.network import NetworkFaults, Pool
 from hilsim.transmit.packet_queue import PacketQueues, allocate_queues, put_into
 from hilsim.transmit.ring import Rings
 from hilsim.transmit.statistics import ERRNOS, Counter, LoopStatistics, bin_index
@@ -165,40 +167,103 @@ def _count_send(statistics: LoopStatistics, flow: int, sent_ns: int, deadline_ns
 
 
 @kernel
-def _copy_to_queues(rings: Rings, following: Following, flow: int, target: int, slot: int, sent_ns: int) -> None:
+def _copy_to_queues(following: Following, flow: int, target: int, datagram: npt.NDArray[np.uint8], size: int, sent_ns: int, deadline_ns: int) -> None:
     """Copy a sent datagram to the followers' queues, after the send, so that only the next packet is delayed, by a fraction of a microsecond per follower. The loop waits for no follower."""
     for queue in range(following.state.shape[0]):
         state = load_acquire(following.state, (queue, 0))
         if state == FollowingState.OFF:
             continue
-        if state == FollowingState.ON:
-            payload = rings.payload[flow, slot]
-            number, deadline_ns = following.number[flow, target], rings.deadline_ns[flow, slot]
-            if put_into(following.queues, queue, number, sent_ns, deadline_ns, payload, rings.size[flow, slot]):
-                continue
+        if state == FollowingState.ON and put_into(following.queues, queue, following.number[flow, target], sent_ns, deadline_ns, datagram, size):
+            continue
         following.missed[queue, 0] += 1
 
 
 @kernel
-def _send(rings: Rings, table: FlowTable, statistics: LoopStatistics, following: Following, flow: int, slot: int) -> None:
+def _send(
+    table: FlowTable,
+    statistics: LoopStatistics,
+    following: Following,
+    flow: int,
+    datagram: npt.NDArray[np.uint8],
+    size: int,
+    deadline_ns: int,
+    pose_ns: int,
+) -> None:
     target = load_acquire(table.selected, (flow,))
-    size = rings.size[flow, slot]
-    payload = rings.payload.ctypes.data + (flow * rings.payload.shape[1] + slot) * rings.payload.shape[2]
     address = table.address.ctypes.data + (2 * flow + target) * table.address.shape[2]
-    result = send_datagram(table.descriptor[flow, target], payload, size, address, table.address_size[flow, target])
+    result = send_datagram(table.descriptor[flow, target], datagram.ctypes.data, size, address, table.address_size[flow, target])
     sent_ns = monotonic_ns()
     if result < 0:
         number = -result
         statistics.counters[flow, Counter.SEND_ERROR] += 1
         statistics.send_errors[flow, number if number < ERRNOS else 0] += 1
         return
-    _count_send(statistics, flow, sent_ns, rings.deadline_ns[flow, slot], rings.pose_ns[flow, slot], size)
-    _copy_to_queues(rings, following, flow, target, slot, sent_ns)
+    _count_send(statistics, flow, sent_ns, deadline_ns, pose_ns, size)
+    _copy_to_queues(following, flow, target, datagram, size, sent_ns, deadline_ns)
+
+
+@kernel
+def _may_send(table: FlowTable, statistics: LoopStatistics, flow: int, late_ns: int, settings: LoopSettings) -> int:
+    """Whether a due datagram is sent: 1, or 0 if its flow is silent or it is too late, which is counted; -1 if the loop must end."""
+    if load_acquire(table.is_silent, (flow,)) != 0:
+        statistics.counters[flow, Counter.SILENCED] += 1
+        return 0
+    if late_ns <= settings.late_limit_ns:
+        return 1
+    statistics.counters[flow, Counter.LATE] += 1
+    if table.sends_late[flow] != 0 or settings.late_policy == LatePolicy.SEND:
+        return 1
+    if settings.late_policy == LatePolicy.STOP:
+        return -1
+    statistics.counters[flow, Counter.DROPPED] += 1
+    return 0
+
+
+@kernel
+def _send_held(table: FlowTable, statistics: LoopStatistics, following: Following, faults: NetworkFaults, now_ns: int, settings: LoopSettings) -> int:
+    """Send the held datagram that is due, unless its flow has ended meanwhile; returns ``_may_send``."""
+    slot, verdict = first_held(faults), 0
+    flow, deadline_ns = faults.held_flow[slot], faults.held_ns[slot] + faults.epoch_ns[0]
+    if load_acquire(table.active, (flow,)) != 0 and faults.held_serial[slot] == faults.serial[flow]:
+        verdict = _may_send(table, statistics, flow, now_ns - deadline_ns, settings)
+        if verdict > 0:
+            _send(table, statistics, following, flow, faults.held[slot], faults.held_size[slot], deadline_ns, faults.held_pose_ns[slot])
+    release_held(faults)
+    return verdict
+
+
+@kernel
+def _send_waiting(
+    rings: Rings,
+    table: FlowTable,
+    statistics: LoopStatistics,
+    following: Following,
+    faults: NetworkFaults,
+    flow: int,
+    now_ns: int,
+    settings: LoopSettings,
+) -> int:
+    """Send the datagram that is due of a ring, or let faults of the network befall it; returns ``_may_send``."""
+    slot = rings.head[flow, 0] % rings.deadline_ns.shape[1]
+    deadline_ns, pose_ns, datagram, size = rings.deadline_ns[flow, slot], rings.pose_ns[flow, slot], rings.payload[flow, slot], rings.size[flow, slot]
+    if load_acquire(faults.befallen, (flow,)) != 0 and load_acquire(table.is_silent, (flow,)) == 0:
+        befall(faults, flow, deadline_ns - faults.epoch_ns[0], pose_ns, datagram, size)
+        return 1
+    verdict = _may_send(table, statistics, flow, now_ns - deadline_ns, settings)
+    if verdict > 0:
+        _send(table, statistics, following, flow, datagram, size, deadline_ns, pose_ns)
+    return verdict
 
 
 @stage_kernel
 def send_loop(
-    rings: Rings, table: FlowTable, statistics: LoopStatistics, following: Following, stop: npt.NDArray[np.int64], settings: LoopSettings
+    rings: Rings,
+    table: FlowTable,
+    statistics: LoopStatistics,
+    following: Following,
+    faults: NetworkFaults,
+    stop: npt.NDArray[np.int64],
+    settings: LoopSettings,
 ) -> int:
     """Send until stopped; returns a ``LoopEnd``.
 
@@ -210,11 +275,11 @@ def send_loop(
         table: Destinations of the flows.
         statistics: Counters; this is their only writer.
         following: Copies for followers; a full queue is counted, and the loop does not wait for it.
+        faults: Faults of the network; datagrams that they may befall are judged when they are due, and sent when they are due then.
         stop: ``int64[8]``, column 0: a value other than 0 ends the loop within 1.4 ms.
         settings: Late policy and spin.
     """
     flows = rings.head.shape[0]
-    slots = rings.deadline_ns.shape[1]
     next_ns = np.full(flows, _NOTHING, np.int64)  # deadline of each flow's next datagram, where known
     starved = np.zeros(flows, np.int64)  # whether the ring was found empty
     turns = statistics.passes[0]
@@ -225,27 +290,26 @@ def send_loop(
         store_release(statistics.pass_ns, (0,), now_ns)
         chosen = _earliest_flow(rings, table, statistics, now_ns, next_ns, starved)
         deadline_ns = next_ns[chosen] if chosen >= 0 else _NOTHING
+        is_held = faults.pool[Pool.COUNT] > 0 and next_held_ns(faults) + faults.epoch_ns[0] <= deadline_ns
+        if is_held:
+            deadline_ns = next_held_ns(faults) + faults.epoch_ns[0]
         if deadline_ns - settings.spin_ns > now_ns:
             wake_ns = now_ns + TURN_NS
-            if chosen >= 0 and deadline_ns - settings.spin_ns <= now_ns + STRETCH_NS:
+            if deadline_ns - settings.spin_ns <= now_ns + STRETCH_NS:
                 wake_ns = deadline_ns - settings.spin_ns
             doze_until(wake_ns, statistics.brake)
             continue
         while now_ns < deadline_ns:
             pause()
             now_ns = monotonic_ns()
-        is_silent = load_acquire(table.is_silent, (chosen,)) != 0
-        is_late = not is_silent and now_ns - deadline_ns > settings.late_limit_ns
-        if is_late:
-            statistics.counters[chosen, Counter.LATE] += 1
-            if settings.late_policy == LatePolicy.STOP and table.sends_late[chosen] == 0:
-                return _TOO_LATE
-        if is_silent:
-            statistics.counters[chosen, Counter.SILENCED] += 1
-        elif is_late and settings.late_policy == LatePolicy.SKIP and table.sends_late[chosen] == 0:
-            statistics.counters[chosen, Counter.DROPPED] += 1
+        if is_held:
+            verdict = _send_held(table, statistics, following, faults, now_ns, settings)
         else:
-            _send(rings, table, statistics, following, chosen, rings.head[chosen, 0] % slots)
+            verdict = _send_waiting(rings, table, statistics, following, faults, chosen, now_ns, settings)
+        if verdict < 0:
+            return _TOO_LATE
+        if is_held:
+            continue
         next_ns[chosen] = _NOTHING
         store_release(rings.head, (chosen, 0), rings.head[chosen, 0] + 1)
     return _STOPPED
