@@ -183,7 +183,7 @@ class RigSpec:
     def senders(self) -> dict[str, bool]:
         """Names of all that sends datagrams, and whether it makes whole frames."""
         parts = {part_kind(table).name(spec): getattr(spec, "mode", "") == "ethernet" for table, specs in self.parts.items() for spec in specs}
-        return parts | {sensor.name: sensor.network.mode == "ethernet" for sensor in self.sensor}
+        return {sensor.name: sensor.network.mode == "ethernet" for sensor in self.sensor} | parts
 
     def part(self, table: str) -> tuple[Any, ...]:
         """Tables of parts of a name."""

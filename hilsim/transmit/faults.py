@@ -37,10 +37,10 @@ _strength: Any = strength  # for another table with the same columns
 
 @kernel
 def next_held_ns(faults: NetworkFaults) -> int:
-    """Rig time at which the first held datagram is due; far away where none is held."""
+    """Deadline of the held datagram that is due first; far away where none is held."""
     if faults.pool[Pool.COUNT] == 0:
         return _NEVER
-    return int(faults.held_ns[first_held(faults)])
+    return int(faults.held.deadline_ns[0, first_held(faults)])
 
 
 @kernel
@@ -76,12 +76,12 @@ def _take_slot(faults: NetworkFaults, flow: int) -> int:
 
 @kernel
 def _hold(faults: NetworkFaults, slot: int, flow: int, due_ns: int, pose_ns: int, size: int) -> None:
-    """Hold the datagram that was written into a slot until it is due, after all that are due before it or with it."""
-    faults.held_ns[slot], faults.held_flow[slot], faults.held_serial[slot] = due_ns, flow, faults.serial[flow]
-    faults.held_pose_ns[slot], faults.held_size[slot] = pose_ns, size
-    order, head, slots = faults.order, faults.pool[Pool.HEAD], faults.order.size
-    at = head + faults.pool[Pool.COUNT]
-    while at > head and faults.held_ns[order[(at - 1) % slots]] > due_ns:
+    """Hold the datagram that was written into a slot until a rig time, after all that are due before it or with it."""
+    held, order, head, slots = faults.held, faults.order, faults.pool[Pool.HEAD], faults.order.size
+    deadline_ns, at = due_ns + faults.epoch_ns[0], head + faults.pool[Pool.COUNT]
+    held.deadline_ns[0, slot], held.pose_ns[0, slot], held.size[0, slot] = deadline_ns, pose_ns, size
+    faults.held_flow[slot], faults.held_serial[slot] = flow, faults.serial[flow]
+    while at > head and held.deadline_ns[0, order[(at - 1) % slots]] > deadline_ns:
         order[at % slots] = order[(at - 1) % slots]
         at -= 1
     order[at % slots] = slot
@@ -94,7 +94,7 @@ def _copied(faults: NetworkFaults, flow: int, datagram: npt.NDArray[np.uint8], s
     slot = _take_slot(faults, flow)
     if slot >= 0:
         for at in range(size):
-            faults.held[slot, at] = datagram[at]
+            faults.held.payload[0, slot, at] = datagram[at]
     return slot
 
 
@@ -104,7 +104,7 @@ def _hold_fragments(faults: NetworkFaults, slot: int, flow: int, due_ns: int, po
     if mtu == 0:
         _hold(faults, slot, flow, due_ns, pose_ns, size)
         return
-    frame, part_size = faults.held[slot], (mtu - 20) // 8 * 8
+    frame, part_size = faults.held.payload[0, slot], (mtu - 20) // 8 * 8
     number_of = -(-(size - ip_start(frame) - 20) // part_size)
     if number_of <= 1:
         _hold(faults, slot, flow, due_ns, pose_ns, size)
@@ -115,7 +115,7 @@ def _hold_fragments(faults: NetworkFaults, slot: int, flow: int, due_ns: int, po
         other = _take_slot(faults, flow)
         if other >= 0:
             chosen = number_of - 1 - number if is_swapped else number
-            length = write_fragment(frame, size, part_size, chosen, identification, faults.held[other])
+            length = write_fragment(frame, size, part_size, chosen, identification, faults.held.payload[0, other])
             _hold(faults, other, flow, due_ns, pose_ns, length)
     _give_back(faults, slot)
 
@@ -189,7 +189,7 @@ def _altered(
     faults: NetworkFaults, row: int, acts: float, slot: int, flow: int, stream: int, rig_ns: int, size: int, drawn: tuple[float, float]
 ) -> int:
     """Change a datagram in its slot; returns its size."""
-    effect, value, header, frame = faults.effect[row], faults.value[row], faults.header[flow], faults.held[slot]
+    effect, value, header, frame = faults.effect[row], faults.value[row], faults.header[flow], faults.held.payload[0, slot]
     if effect == _CORRUPT:
         if not _flip_bits(faults, row, acts, stream, rig_ns, frame[header:size], drawn):
             return size
@@ -304,7 +304,7 @@ def befall(faults: NetworkFaults, flow: int, rig_ns: int, pose_ns: int, datagram
         elif drawn[0] < acts * faults.value[row, 0]:
             mtu, is_swapped = int(faults.value[row, 1]), drawn[1] < faults.value[row, 2]
     faults.counts[flow, NetworkCount.DELAYED] += due_ns > rig_ns
-    copy = _copied(faults, flow, faults.held[slot], size) if copy_ns != _NEVER else -1
+    copy = _copied(faults, flow, faults.held.payload[0, slot], size) if copy_ns != _NEVER else -1
     if copy >= 0:
         faults.counts[flow, NetworkCount.REPEATED] += 1
         _hold(faults, copy, flow, due_ns + copy_ns, pose_ns, size)
@@ -352,9 +352,9 @@ def pass_network(
             if made == out_ns.size:
                 return number, made
             slot = first_held(faults)
-            out_ns[made], out_flow[made], out_size[made] = faults.held_ns[slot], faults.held_flow[slot], faults.held_size[slot]
-            for at in range(faults.held_size[slot]):
-                out_payload[made, at] = faults.held[slot, at]
+            out_ns[made], out_flow[made], out_size[made] = next_held_ns(faults), faults.held_flow[slot], faults.held.size[0, slot]
+            for at in range(out_size[made]):
+                out_payload[made, at] = faults.held.payload[0, slot, at]
             release_held(faults)
             made += 1
         if is_end:

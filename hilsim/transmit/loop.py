@@ -167,96 +167,57 @@ def _count_send(statistics: LoopStatistics, flow: int, sent_ns: int, deadline_ns
 
 
 @kernel
-def _copy_to_queues(following: Following, flow: int, target: int, datagram: npt.NDArray[np.uint8], size: int, sent_ns: int, deadline_ns: int) -> None:
+def _copy_to_queues(rings: Rings, following: Following, flow: int, target: int, row: int, slot: int, sent_ns: int) -> None:
     """Copy a sent datagram to the followers' queues, after the send, so that only the next packet is delayed, by a fraction of a microsecond per follower. The loop waits for no follower."""
     for queue in range(following.state.shape[0]):
         state = load_acquire(following.state, (queue, 0))
         if state == FollowingState.OFF:
             continue
-        if state == FollowingState.ON and put_into(following.queues, queue, following.number[flow, target], sent_ns, deadline_ns, datagram, size):
-            continue
+        if state == FollowingState.ON:
+            payload = rings.payload[row, slot]
+            number, deadline_ns = following.number[flow, target], rings.deadline_ns[row, slot]
+            if put_into(following.queues, queue, number, sent_ns, deadline_ns, payload, rings.size[row, slot]):
+                continue
         following.missed[queue, 0] += 1
 
 
 @kernel
-def _send(
-    table: FlowTable,
-    statistics: LoopStatistics,
-    following: Following,
-    flow: int,
-    datagram: npt.NDArray[np.uint8],
-    size: int,
-    deadline_ns: int,
-    pose_ns: int,
-) -> None:
+def _send(rings: Rings, table: FlowTable, statistics: LoopStatistics, following: Following, flow: int, row: int, slot: int) -> None:
+    """Send a datagram of a flow from a slot of a row of rings, its own or that of what is held."""
     target = load_acquire(table.selected, (flow,))
+    size = rings.size[row, slot]
+    payload = rings.payload.ctypes.data + (row * rings.payload.shape[1] + slot) * rings.payload.shape[2]
     address = table.address.ctypes.data + (2 * flow + target) * table.address.shape[2]
-    result = send_datagram(table.descriptor[flow, target], datagram.ctypes.data, size, address, table.address_size[flow, target])
+    result = send_datagram(table.descriptor[flow, target], payload, size, address, table.address_size[flow, target])
     sent_ns = monotonic_ns()
     if result < 0:
         number = -result
         statistics.counters[flow, Counter.SEND_ERROR] += 1
         statistics.send_errors[flow, number if number < ERRNOS else 0] += 1
         return
-    _count_send(statistics, flow, sent_ns, deadline_ns, pose_ns, size)
-    _copy_to_queues(following, flow, target, datagram, size, sent_ns, deadline_ns)
-
-
-@kernel
-def _may_send(table: FlowTable, statistics: LoopStatistics, flow: int, late_ns: int, settings: LoopSettings) -> int:
-    """Whether a due datagram is sent: 1, or 0 if its flow is silent or it is too late, which is counted; -1 if the loop must end."""
-    if load_acquire(table.is_silent, (flow,)) != 0:
-        statistics.counters[flow, Counter.SILENCED] += 1
-        return 0
-    if late_ns <= settings.late_limit_ns:
-        return 1
-    statistics.counters[flow, Counter.LATE] += 1
-    if table.sends_late[flow] != 0 or settings.late_policy == LatePolicy.SEND:
-        return 1
-    if settings.late_policy == LatePolicy.STOP:
-        return -1
-    statistics.counters[flow, Counter.DROPPED] += 1
-    return 0
-
-
-@kernel
-def _send_held(table: FlowTable, statistics: LoopStatistics, following: Following, faults: NetworkFaults, now_ns: int, settings: LoopSettings) -> int:
-    """Send the held datagram that is due, unless its flow has ended meanwhile; returns ``_may_send``."""
-    slot, verdict = first_held(faults), 0
-    flow, deadline_ns = faults.held_flow[slot], faults.held_ns[slot] + faults.epoch_ns[0]
-    if load_acquire(table.active, (flow,)) != 0 and faults.held_serial[slot] == faults.serial[flow]:
-        verdict = _may_send(table, statistics, flow, now_ns - deadline_ns, settings)
-        if verdict > 0:
-            _send(table, statistics, following, flow, faults.held[slot], faults.held_size[slot], deadline_ns, faults.held_pose_ns[slot])
-    release_held(faults)
-    return verdict
-
-
-@kernel
-def _send_waiting(
-    rings: Rings,
-    table: FlowTable,
-    statistics: LoopStatistics,
-    following: Following,
-    faults: NetworkFaults,
-    flow: int,
-    now_ns: int,
-    settings: LoopSettings,
-) -> int:
-    """Send the datagram that is due of a ring, or let faults of the network befall it; returns ``_may_send``."""
-    slot = rings.head[flow, 0] % rings.deadline_ns.shape[1]
-    deadline_ns, pose_ns, datagram, size = rings.deadline_ns[flow, slot], rings.pose_ns[flow, slot], rings.payload[flow, slot], rings.size[flow, slot]
-    if load_acquire(faults.befallen, (flow,)) != 0 and load_acquire(table.is_silent, (flow,)) == 0:
-        befall(faults, flow, deadline_ns - faults.epoch_ns[0], pose_ns, datagram, size)
-        return 1
-    verdict = _may_send(table, statistics, flow, now_ns - deadline_ns, settings)
-    if verdict > 0:
-        _send(table, statistics, following, flow, datagram, size, deadline_ns, pose_ns)
-    return verdict
+    _count_send(statistics, flow, sent_ns, rings.deadline_ns[row, slot], rings.pose_ns[row, slot], size)
+    _copy_to_queues(rings, following, flow, target, row, slot, sent_ns)
 
 
 @stage_kernel
-def send_loop(
+def _send_held(faults: NetworkFaults, table: FlowTable, statistics: LoopStatistics, following: Following) -> int:
+    """``_send`` the held datagram that is due, unless its flow has ended meanwhile; returns its flow."""
+    slot = first_held(faults)
+    flow = faults.held_flow[slot]
+    if load_acquire(table.active, (flow,)) != 0 and faults.held_serial[slot] == faults.serial[flow]:
+        _send(faults.held, table, statistics, following, flow, 0, slot)
+    return int(flow)
+
+
+@stage_kernel
+def _judge(faults: NetworkFaults, rings: Rings, flow: int, slot: int) -> int:
+    """Let faults of the network befall a datagram that is due; returns how many are held."""
+    rig_ns = rings.deadline_ns[flow, slot] - faults.epoch_ns[0]
+    return befall(faults, flow, rig_ns, rings.pose_ns[flow, slot], rings.payload[flow, slot], rings.size[flow, slot])
+
+
+@stage_kernel
+def send_loop(  # noqa: C901, PLR0912 - a call of another kernel counts the references of its tuples, a fifth of a microsecond
     rings: Rings,
     table: FlowTable,
     statistics: LoopStatistics,
@@ -280,6 +241,7 @@ def send_loop(
         settings: Late policy and spin.
     """
     flows = rings.head.shape[0]
+    slots = rings.deadline_ns.shape[1]
     next_ns = np.full(flows, _NOTHING, np.int64)  # deadline of each flow's next datagram, where known
     starved = np.zeros(flows, np.int64)  # whether the ring was found empty
     turns = statistics.passes[0]
@@ -290,9 +252,9 @@ def send_loop(
         store_release(statistics.pass_ns, (0,), now_ns)
         chosen = _earliest_flow(rings, table, statistics, now_ns, next_ns, starved)
         deadline_ns = next_ns[chosen] if chosen >= 0 else _NOTHING
-        is_held = faults.pool[Pool.COUNT] > 0 and next_held_ns(faults) + faults.epoch_ns[0] <= deadline_ns
+        is_held = faults.pool[Pool.COUNT] != 0 and next_held_ns(faults) <= deadline_ns
         if is_held:
-            deadline_ns = next_held_ns(faults) + faults.epoch_ns[0]
+            chosen, deadline_ns = faults.held_flow[first_held(faults)], next_held_ns(faults)
         if deadline_ns - settings.spin_ns > now_ns:
             wake_ns = now_ns + TURN_NS
             if deadline_ns - settings.spin_ns <= now_ns + STRETCH_NS:
@@ -302,13 +264,25 @@ def send_loop(
         while now_ns < deadline_ns:
             pause()
             now_ns = monotonic_ns()
-        if is_held:
-            verdict = _send_held(table, statistics, following, faults, now_ns, settings)
+        is_silent = load_acquire(table.is_silent, (chosen,)) != 0
+        is_judged = not is_held and not is_silent and load_acquire(faults.befallen, (chosen,)) != 0
+        is_late = not is_silent and not is_judged and now_ns - deadline_ns > settings.late_limit_ns
+        if is_late:
+            statistics.counters[chosen, Counter.LATE] += 1
+            if settings.late_policy == LatePolicy.STOP and table.sends_late[chosen] == 0:
+                return _TOO_LATE
+        if is_silent:
+            statistics.counters[chosen, Counter.SILENCED] += 1
+        elif is_late and settings.late_policy == LatePolicy.SKIP and table.sends_late[chosen] == 0:
+            statistics.counters[chosen, Counter.DROPPED] += 1
+        elif is_held:
+            _send_held(faults, table, statistics, following)
+        elif is_judged:
+            _judge(faults, rings, chosen, rings.head[chosen, 0] % slots)
         else:
-            verdict = _send_waiting(rings, table, statistics, following, faults, chosen, now_ns, settings)
-        if verdict < 0:
-            return _TOO_LATE
+            _send(rings, table, statistics, following, chosen, chosen, rings.head[chosen, 0] % slots)
         if is_held:
+            release_held(faults)
             continue
         next_ns[chosen] = _NOTHING
         store_release(rings.head, (chosen, 0), rings.head[chosen, 0] + 1)

@@ -19,6 +19,7 @@ from hilsim.faults.specs import FaultSpec
 from hilsim.faults.table import fault_seed
 from hilsim.limits import HELD_DATAGRAMS, INJECTED_FAULTS
 from hilsim.protocols.ethernet import HEADER_SIZE, TAG_SIZE
+from hilsim.transmit.ring import Rings
 
 NEVER_NS = 2**62
 LINE_BYTES = 66
@@ -91,12 +92,9 @@ class NetworkFaults(NamedTuple):
         pool: ``int64[8]``, columns by ``Pool``.
         order: ``int64[H]``, slots of held datagrams by the time they are due, from ``Pool.HEAD`` on, around.
         free: ``int64[H]``, free slots.
-        held_ns: ``int64[H]``, when each is due.
-        held_flow: ``int64[H]``, its flow.
+        held_flow: ``int64[H]``, flow of each.
         held_serial: ``int64[H]``, that flow's ``serial``.
-        held_pose_ns: ``int64[H]``, time of its newest pose.
-        held_size: ``int64[H]``, its bytes.
-        held: ``uint8[H, C]``, it.
+        held: They: one row of H slots; the deadlines are when they are due, by the clock of the deadlines.
     """
 
     selected: npt.NDArray[np.int64]
@@ -123,12 +121,9 @@ class NetworkFaults(NamedTuple):
     pool: npt.NDArray[np.int64]
     order: npt.NDArray[np.int64]
     free: npt.NDArray[np.int64]
-    held_ns: npt.NDArray[np.int64]
     held_flow: npt.NDArray[np.int64]
     held_serial: npt.NDArray[np.int64]
-    held_pose_ns: npt.NDArray[np.int64]
-    held_size: npt.NDArray[np.int64]
-    held: npt.NDArray[np.uint8]
+    held: Rings
 
 
 def allocate_network_faults(flows: int, capacity: int, faults: int = int(INJECTED_FAULTS.bound)) -> NetworkFaults:
@@ -161,12 +156,16 @@ def allocate_network_faults(flows: int, capacity: int, faults: int = int(INJECTE
         pool=pool,
         order=np.zeros(slots, np.int64),
         free=np.arange(slots),
-        held_ns=np.zeros(slots, np.int64),
         held_flow=np.zeros(slots, np.int64),
         held_serial=np.zeros(slots, np.int64),
-        held_pose_ns=np.zeros(slots, np.int64),
-        held_size=np.zeros(slots, np.int64),
-        held=np.zeros((slots, capacity + TAG_SIZE), np.uint8),
+        held=Rings(
+            head=np.zeros((1, 8), np.int64),
+            tail=np.zeros((1, 8), np.int64),
+            deadline_ns=np.zeros((1, slots), np.int64),
+            pose_ns=np.zeros((1, slots), np.int64),
+            size=np.zeros((1, slots), np.int32),
+            payload=np.zeros((1, slots, capacity + TAG_SIZE), np.uint8),
+        ),
     )
 
 

@@ -104,7 +104,7 @@ class Transmitter:
         self._table: FlowTable = allocate_flow_table(self._flow_limit)
         self._following: Following = allocate_following(self._queues, self._flow_limit, self._queue_slots, self._capacity + TAG_SIZE)
         self.network = BrokenNetwork(allocate_network_faults(self._flow_limit, self._capacity, self._fault_limit), self._seed)
-        self.network.arrays.held[:] = 0  # a write makes each page exist before the first packet
+        self.network.arrays.held.payload[:] = 0  # a write makes each page exist before the first packet
         self._stop[0] = 1
         self._run_loop()
         set_active(self._table, 0, active=False)  # loads its kernel as well

@@ -23,6 +23,7 @@ from hilsim.errors import ConfigError, TransmitError
 from hilsim.faults.specs import FaultSpec
 from hilsim.protocols.ethernet import HEADER_SIZE
 from hilsim.streaming.render_state import RenderCounter
+from hilsim.transmit.network import NEVER_NS
 
 from hilsim.transmit.transmitter import Transmitter
 
@@ -100,7 +101,10 @@ class Changer:
     @property
     def faults(self) -> tuple[FaultSpec, ...]:
         """Faults that have not been cleared; some may have ended."""
-        return self._state.faults if self._state is not None else self.context.rig.spec.fault
+        if self._state is not None:
+            return self._state.faults
+        network = network_faults(self.context.rig, self._breaks or ())
+        return tuple(fault.spec for fault in network if fault.cut_ns == NEVER_NS) if self._breaks else self.context.rig.spec.fault
 
     @property
     def _viewers(self) -> list[Viewer]:
