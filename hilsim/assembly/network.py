@@ -7,7 +7,7 @@ from hilsim.config.script import ChangeSpec, ClearChange, FaultChange
 from hilsim.errors import ConfigError, require
 from hilsim.faults.catalogue import Place
 from hilsim.faults.specs import fault_rules
-from hilsim.transmit.network import NEVER_NS, NetworkFault
+from hilsim.transmit.faults.arrays import NEVER_NS, NetworkFault
 
 Network = tuple[NetworkFault, ...]
 

@@ -1,5 +1,6 @@
 """Tables of faults, one class each, made of the catalogue's rows."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass
 from fnmatch import fnmatchcase
@@ -57,6 +58,8 @@ class FaultSpec:
             yield 0.0 <= ramp_s <= LATEST_S, f"{word} must be 0 to {LATEST_S:.0e}, got {ramp_s}"
         yield self.ramp_out_s == 0.0 or self.for_s is not None, "for_s must be given with ramp_out_s, got none"
         yield 0 <= self.seed < 2**32, f"seed must be 0 to 2^32 - 1, got {self.seed}"
+        hold_ms, every_ms = getattr(self, "hold_ms", 0.0), getattr(self, "every_ms", math.inf)
+        yield hold_ms < every_ms, f"hold_ms must be less than every_ms, got {hold_ms} and {every_ms}"
         for key in self.row.keys:
             yield from _key_rules(key, getattr(self, key.name))
 

@@ -9,8 +9,8 @@ from hilsim.emulator.batch import Flow
 from hilsim.limits import INJECTED_FAULTS
 from hilsim.offline.merging import Merged
 from hilsim.protocols.ethernet import TAG_SIZE
-from hilsim.transmit.faults import pass_network
-from hilsim.transmit.network import BrokenNetwork, allocate_network_faults, earliest_ns
+from hilsim.transmit.faults.arrays import BrokenNetwork, allocate_network_faults, earliest_ns
+from hilsim.transmit.faults.kernels import pass_network
 
 _ROWS = 1024
 """Number of datagrams that come out at a time."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -204,7 +204,7 @@ def spans(
     for source in sources:
         for passed_ns in (*range(batch_ns, first_ns, batch_ns), first_ns):
             source.span(passed_ns)
-    begins = iter((*range(first_ns, start_ns, batch_ns), *range(start_ns, stop_ns, batch_ns)))
+    begins = chain(range(first_ns, start_ns, batch_ns), range(start_ns, stop_ns, batch_ns))
     with ThreadPoolExecutor(threads, thread_name_prefix="record") as pool:
         waiting = [(begin, pool.submit(render, begin)) for begin in islice(begins, 2 * threads)]
         while waiting:

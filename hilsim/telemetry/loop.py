@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from hilsim.telemetry.metrics import LATENCY_BOUNDS_S, TIMING_BOUNDS_S, HistogramReading, counted
 from hilsim.telemetry.readings import FlowReading
-from hilsim.transmit.network import NetworkCount
+from hilsim.transmit.faults.arrays import NetworkCount
 from hilsim.transmit.ring import Rings
 from hilsim.transmit.statistics import Counter, LoopStatistics, bin_upper_bounds_ns
 

@@ -14,10 +14,10 @@ import numpy.typing as npt
 from hilsim.compilation.atomics import load_acquire, pause, store_release
 from hilsim.compilation.jit import constant, kernel, stage_kernel
 from hilsim.transmit.brake import doze_until
-from hilsim.transmit.faults import befall, first_held, next_held_ns, release_held
+from hilsim.transmit.faults.arrays import NetworkFaults, Pool
+from hilsim.transmit.faults.kernels import befall, first_held, next_held_ns, release_held
 from hilsim.transmit.flow_table import FlowTable
 from hilsim.transmit.libc import monotonic_ns, send_datagram
-from hilsim.transmit.network import NetworkFaults, Pool
 from hilsim.transmit.packet_queue import PacketQueues, allocate_queues, put_into
 from hilsim.transmit.ring import Rings
 from hilsim.transmit.statistics import ERRNOS, Counter, LoopStatistics, bin_index

@@ -19,10 +19,10 @@ from hilsim.compilation.atomics import publish
 from hilsim.errors import ConfigError, TransmitError
 from hilsim.limits import INJECTED_FAULTS
 from hilsim.protocols.ethernet import TAG_SIZE
+from hilsim.transmit.faults.arrays import BrokenNetwork, NetworkFault, Pool, allocate_network_faults
 from hilsim.transmit.flow_table import FlowTable, allocate_flow_table, pack_address, select_target, set_active
 from hilsim.transmit.loop import Following, FollowingState, LatePolicy, LoopEnd, LoopSettings, allocate_following, send_loop
 from hilsim.transmit.memory import MemoryLock, lock_memory, unlock_memory
-from hilsim.transmit.network import BrokenNetwork, NetworkFault, Pool, allocate_network_faults
 from hilsim.transmit.packet_queue import PacketQueue, queue_of
 from hilsim.transmit.pool import SocketPool, shares_socket
 from hilsim.transmit.ring import Rings, allocate_rings, clear

@@ -23,7 +23,7 @@ from hilsim.errors import ConfigError, TransmitError
 from hilsim.faults.specs import FaultSpec
 from hilsim.protocols.ethernet import HEADER_SIZE
 from hilsim.streaming.render_state import RenderCounter
-from hilsim.transmit.network import NEVER_NS
+from hilsim.transmit.faults.arrays import NEVER_NS
 
 from hilsim.transmit.transmitter import Transmitter
 

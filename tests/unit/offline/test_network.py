@@ -1,6 +1,7 @@
 """Faults of the network without a clock: any stretch of rig time, in any order, gives the same packets."""
 
 import random
+from itertools import chain, pairwise
 
 import dpkt
 import pytest
@@ -44,10 +45,10 @@ def test_stretches_in_any_order_give_the_packets_of_the_whole(tmp_path, faults):
     emulator = hilsim.Emulator(write_rig(tmp_path, ROOM + SECOND + faults))
     whole = packets(emulator, 0.0, 0.5)
     edges = [0.0, 0.03, 0.0301, 0.17, 0.2, 0.41, 0.5]
-    stretches = list(zip(edges[:-1], edges[1:], strict=True))
+    stretches = list(pairwise(edges))
     random.Random(3).shuffle(stretches)  # noqa: S311 - no secret
     found = {stretch: packets(emulator, *stretch) for stretch in stretches}
-    assert sum((found[stretch] for stretch in sorted(stretches)), []) == whole
+    assert list(chain.from_iterable(found[stretch] for stretch in sorted(stretches))) == whole
     assert [time_ns for time_ns, *_ in whole] == sorted(time_ns for time_ns, *_ in whole)
 
 
@@ -80,6 +81,7 @@ def test_a_network_without_faults_is_as_one_whose_faults_are_over(tmp_path):
         ('kind = "vlan"\non = "rear"\n', 'fault[0]: vlan needs frames, network.mode = "ethernet", and rear has mode = "udp"'),
         ('kind = "loss"\nshare = 1.5\n', "share must be 0 to 1, got 1.5"),
         ('kind = "hold"\nhold_ms = 0.0\n', "hold_ms must be 0.01 to 10000, got 0.0"),
+        ('kind = "hold"\nevery_ms = 10.0\n', "hold_ms must be less than every_ms, got 20.0 and 10.0"),
     ],
 )
 def test_a_fault_that_cannot_be_is_refused(tmp_path, table, message):
@@ -101,3 +103,9 @@ def test_flows_are_found_by_their_names_and_their_sensors(tmp_path, on):
     }[on]
     every = {(sensor, stream) for sensor in ("lidar", "rear") for stream in ("data", "position")}
     assert left == {(sensor, stream) for sensor, stream in every if not {sensor, stream, f"{sensor} {stream}"} & lost}
+
+
+def test_a_rig_that_is_stepped_has_no_network(tmp_path):
+    emulator = hilsim.Emulator(write_rig(tmp_path, ROOM), faults=[{"kind": "loss"}])
+    with pytest.raises(hilsim.ConfigError, match="faults of the network must not be given for a rig that is stepped"):
+        emulator.step(0.1)

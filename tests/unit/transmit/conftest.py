@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from hilsim.compilation.atomics import publish
+from hilsim.transmit.faults.arrays import BrokenNetwork, allocate_network_faults
 from hilsim.transmit.flow_table import allocate_flow_table, pack_address, select_target, set_active
 from hilsim.transmit.loop import LatePolicy, LoopSettings, allocate_following, send_loop
-from hilsim.transmit.network import BrokenNetwork, allocate_network_faults
 from hilsim.transmit.ring import allocate_rings, push
 from hilsim.transmit.statistics import Counter, allocate_statistics
 

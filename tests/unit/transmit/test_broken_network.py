@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from hilsim.errors import ConfigError
-from hilsim.transmit.faults import pass_network
+from hilsim.transmit.faults.arrays import NEVER_NS, BrokenNetwork, NetworkCount, Pool, allocate_network_faults
+from hilsim.transmit.faults.kernels import pass_network
 from hilsim.transmit.loop import FollowingState
-from hilsim.transmit.network import NEVER_NS, BrokenNetwork, NetworkCount, Pool, allocate_network_faults
 from hilsim.transmit.packet_queue import queue_of, take
 from hilsim.transmit.ring import push
 from hilsim.transmit.specs import FlowSpec, SocketSpec, TransmitSpec
 from hilsim.transmit.statistics import Counter
 from hilsim.transmit.transmitter import Transmitter
-from tests.unit.transmit.test_network import fault
+from tests.unit.transmit.test_network_faults import fault
 
 MS = 1_000_000
 GROSS_LIMIT_S = 30.0

@@ -14,9 +14,9 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from hilsim.transmit.brake import Brake, brake_reason
+from hilsim.transmit.faults.arrays import allocate_network_faults
 from hilsim.transmit.flow_table import allocate_flow_table
 from hilsim.transmit.loop import LatePolicy, LoopSettings, allocate_following, send_loop
-from hilsim.transmit.network import allocate_network_faults
 from hilsim.transmit.ring import allocate_rings
 from hilsim.transmit.scheduling import ThreadSettings, enter
 from hilsim.transmit.statistics import allocate_statistics

@@ -11,8 +11,8 @@ from hilsim.faults.specs import FAULT_SPECS
 from hilsim.limits import HELD_DATAGRAMS
 from hilsim.protocols.ethernet import HEADER_SIZE, PLAIN_STYLE, build_framing, write_headers
 from hilsim.protocols.flow_key import FlowKey
-from hilsim.transmit.faults import newest_draw, pass_network
-from hilsim.transmit.network import NEVER_NS, BrokenNetwork, NetworkCount, NetworkFault, allocate_network_faults, earliest_ns
+from hilsim.transmit.faults.arrays import NEVER_NS, BrokenNetwork, NetworkCount, NetworkFault, allocate_network_faults, earliest_ns
+from hilsim.transmit.faults.kernels import newest_draw, pass_network
 
 MILLION = 1_000_000
 STEP_NS = 1_327_104

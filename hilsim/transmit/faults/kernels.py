@@ -16,7 +16,7 @@ from hilsim.faults.catalogue import Effect, Jitter
 from hilsim.faults.table import strength
 from hilsim.protocols.ethernet import add_tag, fit_headers, ip_start, spoil_checksums, write_fragment
 from hilsim.rng import Purpose, uniform, uniform_pair
-from hilsim.transmit.network import LINE_BYTES, LONGEST_TAIL, NEVER_NS, NetworkCount, NetworkFaults, Pool
+from hilsim.transmit.faults.arrays import LINE_BYTES, LONGEST_TAIL, NEVER_NS, NetworkCount, NetworkFaults, Pool
 
 _FLAP, _LOSE, _CORRUPT, _CUT = constant(Effect.FLAP), constant(Effect.LOSE), constant(Effect.CORRUPT), constant(Effect.CUT)
 _CHECKSUM, _TAG, _QUEUE, _DELAY = constant(Effect.CHECKSUM), constant(Effect.TAG), constant(Effect.QUEUE), constant(Effect.DELAY)
