@@ -1,6 +1,7 @@
 """A real daemon whose network is broken and mended while packets flow: what receivers get is what its script gives without a clock."""
 
 import json
+import os
 import random
 import time
 
@@ -10,7 +11,7 @@ import hilsim
 from hilsim.faults.catalogue import FAULTS, RAW_EFFECTS, Place
 from tests.support import write_rig
 from tests.system.conftest import SCENE
-from tests.system.test_changes import CONTROL, REPLAY, payloads_by_port, sensor, stopped_s
+from tests.system.test_changes import CONTROL, REPLAY, ROVERS, await_payloads, payloads_by_port, sensor, stopped_s
 
 pytestmark = [pytest.mark.extended, pytest.mark.system]
 
@@ -122,3 +123,44 @@ def test_a_broken_network_is_counted_and_no_fault_of_the_daemon(daemon, tmp_path
     assert counts["front"]["lost"] > 1000
     assert counts["rear"]["repeated"] > 1000
     assert running.stop()[0] == 0
+
+
+def test_a_rig_of_replays_alone_is_broken_and_mended(daemon, tmp_path, receiver):
+    hilsim.record(write_rig(tmp_path), tmp_path / "recorded.pcap", duration_s=2.0)
+    ports = [receiver().port, receiver().port]
+    tables = REPLAY.format(name="one", retime="none", port=ports[0]) + REPLAY.format(name="two", retime="device", port=ports[1])
+    path = write_rig(
+        tmp_path, 'name = "replays"\n[metrics]\nport = 0\n' + LATE + tables + FAULT.format(kind="duplicate", on="two", keys="") + CONTROL
+    )
+    running = daemon(path, "--record", str(tmp_path / "lived.pcap"))
+    control = hilsim.connect(tmp_path / "control")
+    control.change("fault", fault={"kind": "loss", "on": "one/*", "share": 0.5})
+    control.change("fault", fault={"kind": "delay", "jitter_ms": 9.0, "for_s": 0.5})
+    with pytest.raises(hilsim.ConfigError, match=r"a rig must have a \[\[sensor\]\]"):
+        control.change("fault", fault={"kind": "glare"})
+    time.sleep(0.3)
+    control.change("clear", name="loss")
+    time.sleep(0.5)
+    script = control.script()
+    assert [change["kind"] for change in script] == ["fault", "fault", "clear"]
+    lived_s = stopped_s(running, control)
+    lived, later = payloads_by_port(tmp_path / "lived.pcap"), played(path, tmp_path, script, lived_s)
+    for port in ports:
+        assert len(lived[port]) > 300
+        assert lived[port] == later[port][: len(lived[port])]
+
+
+def test_rovers_have_the_faults_of_their_names(daemon, tmp_path):
+    address = f"127.0.{195 + int(os.environ.get('PYTEST_XDIST_WORKER', 'gw0').removeprefix('gw'))}.1"
+    faults = FAULT.format(kind="loss", on="rover-1", keys="share = 0.5") + FAULT.format(kind="corrupt", on="rover-2/*", keys="share = 0.5")
+    path = write_rig(tmp_path, ROVERS.format(address=address) + faults)
+    running = daemon(path, "--record", str(tmp_path / "lived.pcap"))
+    ports = (9001, 10_001, 9002, 10_002)
+    await_payloads(tmp_path / "lived.pcap", ports, 15)
+    assert running.stop()[0] == 0
+    lived = payloads_by_port(tmp_path / "lived.pcap")
+    hilsim.record(path, tmp_path / "played.pcap", duration_s=60.0)
+    later = payloads_by_port(tmp_path / "played.pcap")
+    for port in ports:
+        assert len(lived[port]) > 15
+        assert lived[port] == later[port][: len(lived[port])]
