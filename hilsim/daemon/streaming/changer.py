@@ -24,7 +24,6 @@ from hilsim.faults.specs import FaultSpec
 from hilsim.protocols.ethernet import HEADER_SIZE
 from hilsim.streaming.render_state import RenderCounter
 from hilsim.transmit.faults.arrays import NEVER_NS
-
 from hilsim.transmit.transmitter import Transmitter
 
 if TYPE_CHECKING:
