@@ -149,8 +149,7 @@ class Transmitter:
         clear_flow(self.statistics, row)
         self._table.sends_late[row] = spec.sends_late
         self._table.is_silent[row] = 0
-        is_raw = isinstance(spec.socket, FrameSocketSpec)
-        self.network.add_flow(row, spec.path or spec.name, has_headers=is_raw, is_raw=is_raw)
+        self._expose(row, spec)
         self._point(row, spec)
         self._flows[row] = spec
         self._following.number[row, self._table.selected[row]] = self._take_number()
@@ -266,6 +265,8 @@ class Transmitter:
             self._retired.append((number, np.zeros(self._queues, np.int64)))
             raise
         self._flows[row] = spec
+        if isinstance(former.socket, FrameSocketSpec) != isinstance(spec.socket, FrameSocketSpec):
+            self._expose(row, spec)
         self._wait_for_turns()
         self._retired.append((former_number, self._following.queues.tail[:, 0].copy()))
         self._sockets.release(former.socket)
@@ -381,6 +382,11 @@ class Transmitter:
             late_policy=int(LatePolicy[self.spec.late_policy.upper()]),
         )
         self.end = LoopEnd(send_loop(self.rings, self._table, self.statistics, self._following, self.network.arrays, self._stop, settings))
+
+    def _expose(self, row: int, spec: FlowSpec) -> None:
+        """Expose a flow to faults of the network; what is held of the row's former one is not sent."""
+        is_raw = isinstance(spec.socket, FrameSocketSpec)
+        self.network.add_flow(row, spec.path or spec.name, has_headers=is_raw, is_raw=is_raw)
 
     def _point(self, row: int, spec: FlowSpec, former: FlowSpec | None = None) -> None:
         opened = self._sockets.acquire(spec.socket, former.socket if former else None)
