@@ -93,8 +93,9 @@ def _copied(faults: NetworkFaults, flow: int, datagram: npt.NDArray[np.uint8], s
     """Copy a datagram into a free slot; -1 if there is none, which is counted."""
     slot = _take_slot(faults, flow)
     if slot >= 0:
+        copy = faults.held.payload[0, slot]
         for at in range(size):
-            faults.held.payload[0, slot, at] = datagram[at]
+            copy[at] = datagram[at]
     return slot
 
 
@@ -353,8 +354,9 @@ def pass_network(
                 return number, made
             slot = first_held(faults)
             out_ns[made], out_flow[made], out_size[made] = next_held_ns(faults), faults.held_flow[slot], faults.held.size[0, slot]
+            held, out = faults.held.payload[0, slot], out_payload[made]
             for at in range(out_size[made]):
-                out_payload[made, at] = faults.held.payload[0, slot, at]
+                out[at] = held[at]
             release_held(faults)
             made += 1
         if is_end:

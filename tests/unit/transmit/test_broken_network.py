@@ -118,7 +118,7 @@ def to(receiver, name):
 
 def test_what_is_held_of_a_removed_flow_does_not_go_to_the_one_that_takes_its_row(transmitter, loop_bench):
     receiver = loop_bench().receiver
-    transmitter.set_faults([fault("delay", delay_ms=100.0, jitter_ms=0.0, on="one")])
+    transmitter.set_faults([fault("delay", delay_ms=2000.0, jitter_ms=0.0, on="one")])
     transmitter.set_epoch(time.monotonic_ns())
     transmitter.start()
     row = transmitter.add_flow(to(receiver, "one/data"))
@@ -126,9 +126,9 @@ def test_what_is_held_of_a_removed_flow_does_not_go_to_the_one_that_takes_its_ro
     await_true(lambda: transmitter.network.arrays.pool[Pool.COUNT] == 1)
     transmitter.remove_flow(row)
     assert transmitter.add_flow(to(receiver, "two/data")) == row
-    push(transmitter.rings, row, time.monotonic_ns() + 150 * MS, 0, np.full(8, 2, np.uint8), 8)
+    push(transmitter.rings, row, time.monotonic_ns() + 2100 * MS, 0, np.full(8, 2, np.uint8), 8)
     await_true(lambda: transmitter.is_idle)
-    receiver.settimeout(1.0)
+    receiver.settimeout(GROSS_LIMIT_S)
     assert receiver.recv(64) == bytes([2] * 8)
     assert transmitter.statistics.counters[row, Counter.PACKETS] == 1
 
