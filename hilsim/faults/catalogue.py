@@ -446,7 +446,7 @@ FAULTS: tuple[FaultRow, ...] = (
     FaultRow(
         "corrupt",
         Place.NETWORK,
-        "Bits of payloads are changed after the sensor; the checksums are right, so receivers get them.",
+        "Bits of payloads are changed: a share of all of them, and one of a `share` of the datagrams. Checksums are right, so receivers get them.",
         Effect.CORRUPT,
         ("bit_error_ratio", "share"),
         (
@@ -503,12 +503,12 @@ FAULTS: tuple[FaultRow, ...] = (
         ),
     ),
     _delay("delay", "Datagrams arrive later, by a fixed time and a uniform jitter.", Jitter.UNIFORM, "Most that is added or taken away"),
-    _delay("normal_delay", "Datagrams arrive later, by a normal distribution.", Jitter.NORMAL, "Standard deviation"),
+    _delay("normal_delay", "Datagrams arrive later, by a normal distribution; `jitter_ms` is its standard deviation.", Jitter.NORMAL, "Standard deviation"),
     _delay(
         "pareto_delay",
-        "Datagrams arrive later, by a distribution with a long tail (Lomax of shape 3).",
+        "Datagrams arrive later, by a distribution with a long tail (Lomax of shape 3); `jitter_ms` is the mean of what it adds.",
         Jitter.PARETO,
-        "Mean of what is added; at most a hundred times that",
+        "Mean of what is added, which is at most a hundred times that",
     ),
     FaultRow(
         "reorder",
