@@ -503,7 +503,12 @@ FAULTS: tuple[FaultRow, ...] = (
         ),
     ),
     _delay("delay", "Datagrams arrive later, by a fixed time and a uniform jitter.", Jitter.UNIFORM, "Most that is added or taken away"),
-    _delay("normal_delay", "Datagrams arrive later, by a normal distribution; `jitter_ms` is its standard deviation.", Jitter.NORMAL, "Standard deviation"),
+    _delay(
+        "normal_delay",
+        "Datagrams arrive later, by a normal distribution; `jitter_ms` is its standard deviation.",
+        Jitter.NORMAL,
+        "Standard deviation",
+    ),
     _delay(
         "pareto_delay",
         "Datagrams arrive later, by a distribution with a long tail (Lomax of shape 3); `jitter_ms` is the mean of what it adds.",
