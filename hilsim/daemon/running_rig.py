@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import TypeVar
 
+from hilsim.assembly.network import network_faults, scripted_faults
 from hilsim.config.part_kind import parts_of
 from hilsim.config.part_tables import part_kind
 from hilsim.config.rig import Rig
@@ -28,6 +29,7 @@ from hilsim.daemon.streaming.sensors import Sensors
 from hilsim.daemon.streaming.stream import STALLED_S, Streaming
 from hilsim.errors import ConfigError, TransmitError
 from hilsim.faults.specs import FaultSpec
+from hilsim.limits import INJECTED_FAULTS
 from hilsim.protocols.ethernet import Framing
 from hilsim.telemetry.clocks import utc_ahead_ns
 from hilsim.telemetry.faults import Fault, InjectedFault
@@ -129,9 +131,11 @@ class RunningRig:
         """
         self._open = ExitStack()
         self.transmitter = self._open.enter_context(self._make_transmitter(headroom_flows=_HEADROOM_FLOWS))
+        self.changer.transmitter = self.transmitter
         self._is_open = True
         self._flows = Flows(self.transmitter, self._announce)
         try:
+            self.transmitter.set_faults(scripted_faults(self.rig))
             for part in self._parts:
                 part.open(self._flows)
             for part in self._parts:
@@ -159,6 +163,8 @@ class RunningRig:
             slots=ring_slots(self.rig),
             queues=total.queues,
             queue_slots=queue_slots(total.packet_rate_hz),
+            faults=int(INJECTED_FAULTS.bound) if self._context.can_change or scripted_faults(self.rig) else 0,
+            seed=self.rig.spec.seed,
         )
 
     def start(self) -> None:
@@ -187,6 +193,7 @@ class RunningRig:
 
     def _try_to_prime(self, ahead_ns: int) -> bool:
         self.clock = rig_clock(self.rig, time.monotonic_ns() + ahead_ns)
+        self.transmitter.set_epoch(self.clock.epoch_ns)
         return all(part.prime(self.clock, self.clock.begin_ns - _MARGIN_NS) for part in self._parts)
 
     @asynccontextmanager
@@ -255,6 +262,8 @@ class RunningRig:
             raise ConfigError(
                 f"{rig.path}: [transmit], [render], [metrics] and [control] cannot change while packets flow; restart the service for that"
             )
+        network = network_faults(rig, ())
+        self.transmitter.check_faults(network)
         with self.changer.lock:  # a timed change belongs to one rig or to the other
             added = [kind for kind, _ in parts_of(new) if kind.can_reload and kind.table not in self._tables]
             others = [part for kind in added if (part := kind.part(self._context)) is not None]
@@ -274,6 +283,7 @@ class RunningRig:
                     self._tables |= set(new.parts)
                     done = tuple(line for change in changes for line in change.make(self.clock))
                 self._context.settle(rig)
+                self.transmitter.set_faults(network)
         return done
 
     # -- looking -----------------------------------------------------------------------------------------------------------------------
@@ -286,8 +296,8 @@ class RunningRig:
     @property
     def played_out(self) -> bool:
         """Whether every recording has ended and all packets were sent."""
-        rings, states = self.transmitter.rings, [each.state() for each in self.played().values()]
-        return all(state.has_ended or state.fault for state in states) and bool((rings.head[:, 0] == rings.tail[:, 0]).all())
+        states = [each.state() for each in self.played().values()]
+        return all(state.has_ended or state.fault for state in states) and self.transmitter.is_idle
 
     @property
     def summary(self) -> str:
@@ -350,7 +360,7 @@ class RunningRig:
         rig_ns = now_ns - self.clock.epoch_ns
         rows = transmitter.flows
         names = [rows[row].name if row in rows else "" for row in range(max(rows, default=-1) + 1)]
-        flows = read_flows(names, transmitter.statistics, transmitter.rings, now_ns)
+        flows = read_flows(names, transmitter.statistics, transmitter.rings, now_ns, transmitter.network.arrays.counts)
         turn_age_s = read_loop_turn_age_s(transmitter.statistics, now_ns)
         reading = Reading(
             flows=tuple(flow for flow in flows if flow.sensor),

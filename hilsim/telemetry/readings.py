@@ -92,6 +92,15 @@ class FlowReading:
         Mapping[str, int],
         counter("hilsim_send_errors_total", "Datagrams the kernel refused, by the name of the errno", labels=("errno",), samples=by_key),
     ]
+    network_faults: Annotated[
+        Mapping[str, int],
+        counter(
+            "hilsim_network_faults_total",
+            "Datagrams that faults of the network befell on command, by what befell them; they are no losses of the daemon",
+            labels=("effect",),
+            samples=by_key,
+        ),
+    ] = field(default_factory=dict)
     lateness: Annotated[HistogramReading, histogram("hilsim_lateness_seconds", TIMING_BOUNDS_S, "Time a datagram was sent minus its deadline")]
     lateness_max_s: Annotated[float, gauge("hilsim_lateness_max_seconds", "The largest lateness since start")]
     interval_error: Annotated[

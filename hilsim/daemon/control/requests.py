@@ -241,6 +241,7 @@ def state_answer(running: RunningRig) -> dict[str, Any]:
             "late_packets": flow.late_packets,
             "dropped_packets": flow.dropped_packets,
             "silenced_packets": flow.silenced_packets,
+            "network_faults": dict(flow.network_faults),
             "lateness_max_s": flow.lateness_max_s,
             "lateness": histogram_answer(flow.lateness, TIMING_BOUNDS_S),
             "pose_to_wire": histogram_answer(flow.pose_to_wire, LATENCY_BOUNDS_S),

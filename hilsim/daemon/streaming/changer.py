@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from hilsim.assembly.changed import RigState, check_unseen, is_changed, lidar_after
-from hilsim.config.script import ChangeSpec, ClockChange, FaultChange
+from hilsim.assembly.network import network_faults
+from hilsim.config.script import ChangeSpec, ClearChange, ClockChange, FaultChange
 from hilsim.daemon.parts import Actor, MadeChange, Part, RigClock, RigContext, Viewer, played
 from hilsim.daemon.streaming.stream import Streaming
 from hilsim.emulator.changing.segments import REFUSED
@@ -22,6 +23,8 @@ from hilsim.errors import ConfigError, TransmitError
 from hilsim.faults.specs import FaultSpec
 from hilsim.protocols.ethernet import HEADER_SIZE
 from hilsim.streaming.render_state import RenderCounter
+from hilsim.transmit.faults.arrays import NEVER_NS
+from hilsim.transmit.transmitter import Transmitter
 
 if TYPE_CHECKING:
     from hilsim.emulator.lidar import LaterLidar
@@ -32,6 +35,8 @@ _UNTOUCHED_NS = 10_000_000
 """Time before the lead of a packet's deadline in which its rendering cannot have begun."""
 _FAULT_AHEAD_NS = 20_000_000
 """Time from a request for a fault to its begin, in which it is prepared."""
+_PAST_NS = 1_000_000_000
+"""Time for which a fault of the network that has ended is kept, for datagrams that are late."""
 _TRIES = 5
 """Each with twice the margin of the one before."""
 _ANSWER_S = 5.0
@@ -66,6 +71,7 @@ class Changer:
         pacing: Lock held while lidars change, because the pacer replaces their render threads.
         made: Changes since the rig was started or reloaded, in their order.
         lock: Lock held while a change is made or prepared; a reload holds it until the new rig runs.
+        transmitter: Transmitter, once the rig is open.
     """
 
     context: RigContext
@@ -74,14 +80,17 @@ class Changer:
     pacing: threading.Lock
     made: list[MadeChange] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
+    transmitter: Transmitter | None = None
     _state: RigState | None = None
     _bases: dict[str, LidarEmulator] = field(default_factory=dict)
+    _breaks: list[ChangeSpec] | None = None
 
     def forget(self) -> None:
         """Forget all changes, after the rig's file has been loaded again."""
         self.made = []
         self._state = None
         self._bases = {}
+        self._breaks = []
 
     def lidar(self, name: str) -> tuple[LidarEmulator, bool]:
         """Lidar of a sensor as it is now, and whether its lasers fire; KeyError for an unknown name."""
@@ -91,7 +100,10 @@ class Changer:
     @property
     def faults(self) -> tuple[FaultSpec, ...]:
         """Faults that have not been cleared; some may have ended."""
-        return self._state.faults if self._state is not None else self.context.rig.spec.fault
+        if self._state is not None:
+            return self._state.faults
+        network = network_faults(self.context.rig, self._breaks or ())
+        return tuple(fault.spec for fault in network if fault.cut_ns == NEVER_NS) if self._breaks else self.context.rig.spec.fault
 
     @property
     def _viewers(self) -> list[Viewer]:
@@ -125,7 +137,11 @@ class Changer:
             AssetError: a file cannot be used.
         """
         with self.lock:
-            return None if self._actor(change) is not None else self._prepared(change)
+            return None if self._actor(change) is not None or self._is_unseen(change) else self._prepared(change)
+
+    def _is_unseen(self, change: ChangeSpec) -> bool:
+        """Whether a change breaks or mends a rig in which nothing sees a scene."""
+        return isinstance(change, FaultChange | ClearChange) and not self._is_seen
 
     def make(
         self, change: ChangeSpec, clock: RigClock, *, is_scheduled: bool = False, is_scripted: bool = False, prepared: PreparedChange | None = None
@@ -147,9 +163,11 @@ class Changer:
         actor = self._actor(change)
         if actor is not None:
             return self._act(actor, change, clock, is_scheduled=is_scheduled, is_scripted=is_scripted)
+        if self._is_unseen(change):
+            return self._break_unseen(change, clock, is_scripted=is_scripted)
         with self.lock, self.pacing:
-            if isinstance(change, FaultChange) and change.at_ns is None:
-                change = replace(change, at_s=(self.earliest_ns(clock) + _FAULT_AHEAD_NS) / 1e9)  # its ramp and its end are counted from there
+            if isinstance(change, FaultChange | ClearChange) and change.at_ns is None:
+                change = replace(change, at_s=(self.earliest_ns(clock) + _FAULT_AHEAD_NS) / 1e9)  # a fault's ramp and its end are counted from there
                 is_scheduled = True
             if prepared is None or prepared.former is not self._state:
                 prepared = self._prepared(change)
@@ -160,6 +178,7 @@ class Changer:
             full = [name for name, inserter in self._inserters().items() if not inserter.has_room]
             if full:
                 raise ConfigError(f"at most {CAPACITY - 1} changes may wait for a replay to resume, got one more for {', '.join(full)}")
+            self._break_network(change, at_ns, clock)
             numbers = self._publish_inserted(prepared, at_ns)
             begun_ns = self._publish(prepared.lidars, at_ns)
             begun_ns |= {name: self._await_inserted(name, number, at_ns) for name, number in numbers.items()}
@@ -180,6 +199,40 @@ class Changer:
             made = replace(_recorded(change, *actor.make(change, clock), {}), is_scripted=is_scripted)
             self.made.append(made)
             return made
+
+    def _break_unseen(self, change: ChangeSpec, clock: RigClock, *, is_scripted: bool) -> MadeChange:
+        """Break or mend the network of a rig in which nothing sees a scene."""
+        with self.lock:
+            check_unseen(self.context.rig, change)
+            at_ns = self.earliest_ns(clock) + _FAULT_AHEAD_NS if change.at_ns is None else change.at_ns
+            self._break_network(change, at_ns, clock)
+            made = replace(_recorded(change, at_ns, {}, {}), is_scripted=is_scripted)
+            self.made.append(made)
+            return made
+
+    def _break_network(self, change: ChangeSpec, at_ns: int, clock: RigClock) -> None:
+        """Break or mend the network at a rig time; what a script asks for is known from the start.
+
+        Raises:
+            ConfigError: the time has passed, or it cannot be broken so; nothing was changed.
+        """
+        rig, transmitter = self.context.rig, self.transmitter
+        if self._breaks is None:
+            self._breaks = [each for each in rig.script.changes if isinstance(each, FaultChange | ClearChange)] if rig.script is not None else []
+        if not isinstance(change, FaultChange | ClearChange) or change in self._breaks or transmitter is None:
+            return
+        breaks = sorted([*self._breaks, replace(change, at_s=at_ns / 1e9)], key=lambda each: each.at_ns or 0)
+        network = network_faults(rig, breaks)
+        if network != network_faults(rig, self._breaks):
+            now_ns = clock.now_ns()
+            former = transmitter.network.faults
+            acting = [fault for fault in network if min(fault.cut_ns, fault.spec.end_ns) > now_ns - _PAST_NS]
+            if now_ns > at_ns or transmitter.set_faults(acting) > clock.epoch_ns + at_ns:
+                transmitter.set_faults(former)
+                raise ConfigError(
+                    f"at_s must be later for the network to be broken or mended in time, got {at_ns / 1e9:.6f}, and it is {now_ns / 1e9:.6f}"
+                )
+        self._breaks = breaks
 
     def _prepared(self, change: ChangeSpec) -> PreparedChange:
         if not self._is_seen:
@@ -290,6 +343,7 @@ def _recorded(change: ChangeSpec, at_ns: int, begun_ns: Mapping[str, int], seen_
     late_s = {name: begin_ns / 1e9 for name, begin_ns in all_ns.items() if begin_ns != at_ns}
     if isinstance(change, FaultChange):
         change = replace(change, fault=change.dated)  # its ramp and its end are counted from there, however late it comes
-    if begun_ns and len(late_s) == len(all_ns) and len(set(late_s.values())) == 1:
+    is_alike = bool(begun_ns) and len(late_s) == len(all_ns) and len(set(late_s.values())) == 1
+    if is_alike and not isinstance(change, ClearChange):  # which mends the network as well, in time
         at_ns, late_s = next(iter(all_ns.values())), {}
     return MadeChange(change=replace(change, at_s=at_ns / 1e9, late_s=late_s), at_ns=at_ns, begun_ns=all_ns)

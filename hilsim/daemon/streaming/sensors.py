@@ -38,7 +38,6 @@ from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading
 from hilsim.transmit.ring import Rings, allocate_rings, depth
 from hilsim.transmit.specs import FlowSpec
-from hilsim.transmit.statistics import Counter
 
 PRIMED_NS = 20_000_000
 """Length of stream that the rings hold when rig time begins: the longest stall of the machine at that moment without a lost packet."""
@@ -252,8 +251,7 @@ class Sensors(Part):
     @property
     def has_begun(self) -> bool:
         """Whether every sensor has sent data."""
-        counters = self.flows.transmitter.statistics.counters
-        return all(counters[streaming.rows[0], Counter.PACKETS] > 0 for streaming in self.streams.values())
+        return all(self.flows.transmitter.last_due_ns(streaming.rows[0]) > 0 for streaming in self.streams.values())
 
     @property
     def summary(self) -> str:
@@ -278,11 +276,10 @@ class Sensors(Part):
 
     def faults(self, now_ns: int) -> tuple[Fault, ...]:
         """Faults of sensors that are silent, or rendered with fewer rays than the rig requests."""
-        counters = self.flows.transmitter.statistics.counters
         found = [self.device.fault()]
         for streaming in dict(self.streams).values():
             is_silent = self.flows.transmitter.is_silent(streaming.rows[0])
-            last_ns = now_ns if is_silent else int(counters[streaming.rows[0], Counter.LAST_SEND_NS])
+            last_ns = now_ns if is_silent else self.flows.transmitter.last_due_ns(streaming.rows[0])
             found.extend((streaming.fault(last_ns, now_ns), streaming.shortfall()))
         return tuple(fault for fault in found if fault is not None)
 

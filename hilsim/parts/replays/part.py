@@ -34,7 +34,6 @@ from hilsim.telemetry.readings import Reading
 from hilsim.transmit.ring import allocate_rings
 from hilsim.transmit.scheduling import ThreadSettings
 from hilsim.transmit.specs import FlowSpec
-from hilsim.transmit.statistics import Counter
 
 _PLAYER_PRIORITY_BELOW = 10
 _PLAYER_SLICE_US = 1000.0
@@ -272,7 +271,8 @@ class Replays(Part):
         spec = playing.spec
         rate_hz = min(playing.replay_source.overview.rate_hz.get(flow, _UNKNOWN_RATE_HZ) / spec.interval_scale, 1e6)
         socket = flow_socket(spec, find_target(spec, flow, kind, self._sources), link_style(first, kind))
-        return FlowSpec(name=self._name(playing, flow, kind), socket=socket, packet_rate_hz=rate_hz, sends_late=spec.late_policy == "postpone")
+        name, path = self._name(playing, flow, kind), f"{spec.name}/{flow}"
+        return FlowSpec(name=name, socket=socket, packet_rate_hz=rate_hz, sends_late=spec.late_policy == "postpone", path=path)
 
     def _name(self, playing: Playing, flow: FlowKey, kind: PacketKind) -> str:
         """Name of a flow: ``<replay>/<flow>``, or ``<replay>/<source>/<flow>`` if the capture has several sources."""
@@ -297,11 +297,10 @@ class Replays(Part):
     @property
     def has_begun(self) -> bool:
         """Whether each replay that begins at once has sent packets, or has ended."""
-        counters = self.flows.transmitter.statistics.counters
         return all(
             playing.spec.offset_s > 0
             or playing.replay_source.state().has_ended
-            or any(counters[row, Counter.PACKETS] > 0 for row in playing.rows.values())
+            or any(self.flows.transmitter.last_due_ns(row) > 0 for row in playing.rows.values())
             for playing in self._playing.values()
         )
 
