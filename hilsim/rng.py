@@ -78,6 +78,8 @@ class Purpose(IntEnum):
     FAULT_DROP = 104
     FAULT_EDGE = 105
     FAULT_CHARACTER = 106
+    FAULT_READING = 120
+    FAULT_FIX = 121
 
 
 _MULTIPLIER_0 = np.uint64(0xD2511F53)

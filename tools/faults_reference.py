@@ -15,6 +15,15 @@ _PLACES = {
         "Network",
         "`on` is the name of a flow (`roof/data`), of a sensor, a replay or a rover, or a pattern. A datagram that is lost was rendered, and is due when it was.",
     ),
+    Place.VEHICLE: (
+        "Sensors of a vehicle",
+        "`on` is `vehicle`, or a pattern. A flight controller on a serial port, TCP or UDP gets the readings: units and axes are those of HIL_SENSOR (FRD). "
+        "Faults of one reading act in this order: bias, noise, clipping, stuck, off.",
+    ),
+    Place.MOTOR: (
+        "Motors of a vehicle",
+        "`on` is `vehicle`, or a pattern. They act under every controller, and on the position hold's flight in a recording.",
+    ),
 }
 
 

@@ -21,6 +21,7 @@ from hilsim.emulator.insertion.insertion import Inserter
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError
+from hilsim.faults.specs import FaultSpec
 from hilsim.protocols.ethernet import Framing
 from hilsim.sensor.time_input import TimeInput
 from hilsim.streaming.obstacle_map import ObstacleMap
@@ -67,6 +68,9 @@ Say = Callable[[str, Mapping[str, object]], None]
 
 Viewer = Callable[[int, World], Mapping[str, int] | None]
 """Function that takes a rig time and the world from then on, and returns the rig time from which each thing of a name sees it, if a script lists it."""
+
+Breaker = Callable[[int, tuple[FaultSpec, ...]], Mapping[str, int] | None]
+"""Likewise for the rig's faults from a rig time on, of which each takes those that befall it."""
 
 FlowListener = Callable[[int, str, Framing, str], None]
 """Function that takes a flow's number (``Transmitter.flow_number``), its name, the headers of its frames and ``SinkFlow.stack`` before its first datagram is sent."""
@@ -133,6 +137,7 @@ class RigContext:
         flow_listeners: Callbacks for every new flow.
         played: Recordings that play, by name.
         viewers: Functions that show the world of all sensors to what else looks at it, from a rig time on, by a name for people.
+        breakers: Functions that give the rig's faults to what they befall beside sensors, from a rig time on, by a name for people.
         actors: Makers of the timed changes that are not of sensors or of what they see, by the kind of the change.
         make_change: Function that makes a timed change at its time; available while the parts serve.
         present_sensor: Function that gives the lidar of a sensor as it is now, and whether its lasers fire; KeyError for an unknown name.
@@ -151,6 +156,7 @@ class RigContext:
     flow_listeners: list[FlowListener] = field(default_factory=list)
     played: dict[str, Played] = field(default_factory=dict)
     viewers: dict[str, Viewer] = field(default_factory=dict)
+    breakers: dict[str, Breaker] = field(default_factory=dict)
     actors: dict[str, Actor] = field(default_factory=dict)
     make_change: Callable[[ChangeSpec], Awaitable[object]] | None = None
     present_sensor: Callable[[str], tuple[LidarEmulator, bool]] | None = None

@@ -145,13 +145,23 @@ def faults_on(faults: tuple[FaultSpec, ...], name: str, place: Place) -> tuple[F
     return tuple(fault for fault in faults if fault.row.place == place and fault.befalls(name))
 
 
-def fault_rules(faults: tuple[FaultSpec, ...], sensors: Sequence[str]) -> Iterator[tuple[bool, str]]:
+_BEFALLEN = {
+    Place.SENSOR: "a sensor",
+    Place.VEHICLE: "a vehicle that a flight controller reads over MAVLink",
+    Place.MOTOR: "a vehicle",
+}
+"""What ``on`` of a fault of each place names."""
+
+
+def fault_rules(faults: tuple[FaultSpec, ...], sensors: Sequence[str], others: Sequence[tuple[Place, str]] = ()) -> Iterator[tuple[bool, str]]:
     """Check that each fault befalls something that a rig has.
 
     Args:
         faults: The rig's faults.
         sensors: Names of its sensors.
+        others: Places and names of what faults can befall beside them.
     """
     for number, fault in enumerate(faults):
-        names = ", ".join(sensors) or "none"
-        yield any(map(fault.befalls, sensors)), f'fault[{number}].on must name a sensor of the rig ({names}), or be a pattern, got "{fault.on}"'
+        names = [name for place, name in (*((Place.SENSOR, sensor) for sensor in sensors), *others) if place == fault.row.place]
+        befallen = f"{_BEFALLEN[fault.row.place]} of the rig ({', '.join(names) or 'none'})"
+        yield any(map(fault.befalls, names)), f'fault[{number}].on must name {befallen}, or be a pattern, got "{fault.on}"'

@@ -178,6 +178,9 @@ class Changer:
             if prepared.state.world is not prepared.former.world:
                 for see_later in dict(self.context.viewers).values():
                     seen_ns |= see_later(at_ns, prepared.state.world) or {}
+            if prepared.state.faults != prepared.former.faults:
+                for break_later in dict(self.context.breakers).values():
+                    seen_ns |= break_later(at_ns, prepared.state.faults) or {}
             self._state, self.context.is_changed = prepared.state, True
             made = replace(_recorded(self._dated(change), at_ns, begun_ns, seen_ns), is_scripted=is_scripted)
             self.made.append(made)

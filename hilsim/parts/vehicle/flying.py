@@ -15,8 +15,10 @@ from hilsim.compilation.atomics import publish
 from hilsim.compilation.pins import Pin
 from hilsim.config.rig import Rig
 from hilsim.errors import LinkError
+from hilsim.faults.specs import FaultSpec
 from hilsim.parts.vehicle.autopilot.ardupilot_loop import JsonPilot
-from hilsim.parts.vehicle.autopilot.change_table import ChangeTable
+from hilsim.parts.vehicle.autopilot.breaking import vehicle_fault_table, vehicle_faults
+from hilsim.parts.vehicle.autopilot.change_table import ChangeTable, Kind
 from hilsim.parts.vehicle.autopilot.loop import attend_changes, fly
 from hilsim.parts.vehicle.autopilot.loop_context import ControlWord, Line
 from hilsim.parts.vehicle.autopilot.loop_setup import LoopSetup, build_loop_context, build_loop_setup, open_line
@@ -76,6 +78,7 @@ class FlyingVehicle:
         spec: Table of the vehicle in the rig.
         profile: Profile of the vehicle.
         seed: Random seed of the rig.
+        faults: Faults that it has, or will have soon.
         world: World that the vehicle can touch.
         live: Ring of the vehicle's poses.
         settings: Scheduling of the thread.
@@ -96,6 +99,7 @@ class FlyingVehicle:
     world: World
     live: LivePose
     settings: ThreadSettings
+    faults: tuple[FaultSpec, ...] = ()
     scheduling_mode: str = ""
     problem: str = ""
     device: str = ""
@@ -118,6 +122,8 @@ class FlyingVehicle:
         self.autopilot.is_carried = controller.kind in ("serial", "udp")
         self.loop_setup = build_loop_setup(self.spec, self.profile, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
         self.table = ChangeTable(self.loop_setup.shared.changes)
+        if self.faults:
+            self.break_later(0, self.faults)
 
     def warm(self) -> None:
         """Load or compile the flight loop, and open its ports, without flying.
@@ -127,7 +133,7 @@ class FlyingVehicle:
             LinkError: ArduPilot's port cannot be opened.
         """
         shared = self.loop_setup.shared
-        for value in (self.loop_setup.context.wind, self.world):
+        for value in (self.loop_setup.context.wind, self.world, self.loop_setup.context.no_faults):
             Pin(value).release()
         if self.spec.controller.kind == "ardupilot":
             self._socket = open_udp(*self.spec.controller.endpoint)
@@ -250,6 +256,11 @@ class FlyingVehicle:
             self._refit(line, rate_hz)
         publish(self.loop_setup.shared.control, ControlWord.LINK, descriptor)
 
+    def break_later(self, from_ns: int, faults: tuple[FaultSpec, ...]) -> int:
+        """Let the vehicle have other faults from a rig time on; returns the change's number in ``table``."""
+        self.faults = faults
+        return self.table.add(Kind.FAULTS, from_ns, vehicle_fault_table(faults, self.seed))
+
     def release_link(self) -> None:
         """Make the flight loop release its link."""
         publish(self.loop_setup.shared.control, ControlWord.CLOSES, 1)
@@ -351,6 +362,7 @@ def build_vehicle(rig: Rig, scenery: Scenery) -> FlyingVehicle:
         spec=spec,
         profile=profile,
         seed=rig.spec.seed,
+        faults=vehicle_faults(rig.spec.fault),
         world=scenery.world,
         live=scenery.live,
         truth_path=rig.directory / spec.truth_file if spec.truth_file else None,

@@ -32,6 +32,7 @@ class VehiclePart(Part):
         self._signature = asset_signature(context.rig)
         self._actor = VehicleActor(context=context, find=lambda: self.vehicle)
         context.actors["vehicle"] = self._actor
+        context.breakers["the vehicle"] = self._actor.break_later
 
     def prepare(self) -> None:
         """Build the vehicle and its scene."""
@@ -78,7 +79,7 @@ class VehiclePart(Part):
             raise ConfigError(
                 f"{rig.path}: [vehicle], [scene], [platform] and seed cannot change while a vehicle flies; restart the service for that"
             )
-        return VehicleReload(actor=self._actor)
+        return VehicleReload(actor=self._actor, rig=rig)
 
     def stop(self) -> None:
         """End the threads and close the ports."""
@@ -128,11 +129,13 @@ class VehicleReload(Change):
 
     Attributes:
         actor: Maker of the vehicle's timed changes.
+        rig: The other rig.
     """
 
     actor: VehicleActor
+    rig: Rig
 
     def make(self) -> tuple[str, ...]:
-        """Let the wind and the world of the rig's file return."""
-        self.actor.return_to_file()
+        """Let the wind, the world and the faults of the rig's file return."""
+        self.actor.return_to_file(self.rig)
         return ()
