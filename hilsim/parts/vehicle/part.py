@@ -91,7 +91,7 @@ class VehiclePart(Part):
 
     def serve(self) -> AbstractAsyncContextManager[object]:
         """Serve the link to the controller, and the ports for ground stations."""
-        return nullcontext() if self.vehicle is None else serve_link(self.vehicle)
+        return nullcontext() if self.vehicle is None else serve_link(self.vehicle, self.context.make_change)
 
     @property
     def summary(self) -> str:
