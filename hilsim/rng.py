@@ -80,6 +80,10 @@ class Purpose(IntEnum):
     FAULT_CHARACTER = 106
     FAULT_READING = 120
     FAULT_FIX = 121
+    LINE_BYTE = 122
+    LINE_BIT = 123
+    LINE_HALF = 124
+    FAULT_RANGE = 125
 
 
 _MULTIPLIER_0 = np.uint64(0xD2511F53)

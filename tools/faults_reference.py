@@ -24,6 +24,15 @@ _PLACES = {
         "Motors of a vehicle",
         "`on` is `vehicle`, or a pattern. They act under every controller, and on the position hold's flight in a recording.",
     ),
+    Place.LINE: (
+        "Serial lines",
+        "`on` is `vehicle` for a flight controller's serial port, the name of a range sensor (`tfmini`, `sf45-2`) or a receiver (`gps-receiver-1`), or a pattern. "
+        "Both directions are befallen. Which byte is lost depends on its number on the line.",
+    ),
+    Place.RANGE: (
+        "Range sensors",
+        "`on` is the name of a range sensor (`tfmini`, `sf45-2`), or a pattern. Noise and limits of the sensor come after it.",
+    ),
 }
 
 

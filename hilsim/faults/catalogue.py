@@ -21,6 +21,10 @@ class Place(IntEnum):
     """Readings of a vehicle's sensors, before its controller gets them."""
     MOTOR = 3
     """Motors of a vehicle."""
+    LINE = 4
+    """A serial line."""
+    RANGE = 5
+    """Ranges of a range sensor on a serial port, before it makes frames of them."""
 
 
 class Effect(IntEnum):
@@ -66,6 +70,22 @@ class Effect(IntEnum):
     """Loses a position, then scatters it: m and m/s at most, least and greatest reported error (m), most satellites."""
     THRUST = 208
     """Weakens motors: share of their thrust."""
+    DROP_BYTES = 300
+    """Loses bytes: share."""
+    FLIP_BITS = 301
+    """Changes bits: share."""
+    HALVE = 302
+    """Loses the ends of what is written at once: share."""
+    LATENCY = 303
+    """Holds bytes: ms of the timer, bytes of a transfer."""
+    UNPLUG = 304
+    """Takes the cable out."""
+    MISREAD = 310
+    """Falsifies a range: constant (m), standard deviation (m)."""
+    KEEP = 311
+    """Repeats the last range."""
+    MUTE = 312
+    """Sends nothing."""
 
 
 class Unit(IntEnum):
@@ -489,5 +509,43 @@ FAULTS: tuple[FaultRow, ...] = (
         ("thrust",),
         (_MOTORS, Key("thrust", "Share of the thrust", 0.7, 0, 1)),
     ),
+    FaultRow(
+        "byte_loss", Place.LINE, "Bytes are lost, each by itself.", Effect.DROP_BYTES, ("share",), (Key("share", "Share of the bytes", 0.001, 0, 1),)
+    ),
+    FaultRow(
+        "bit_errors",
+        Place.LINE,
+        "Bits are wrong, each by itself: frames fail their checksums.",
+        Effect.FLIP_BITS,
+        ("bit_error_ratio",),
+        (Key("bit_error_ratio", "Share of the bits", 1e-5, 0, 1),),
+    ),
+    FaultRow(
+        "half_frames",
+        Place.LINE,
+        "What is written at once ends too early, at a byte at random.",
+        Effect.HALVE,
+        ("share",),
+        (Key("share", "Share of the frames", 0.01, 0, 1),),
+    ),
+    FaultRow(
+        "adapter_latency",
+        Place.LINE,
+        "A USB adapter holds bytes until its timer runs out or a transfer is full, as FTDI's do: frames come several at a time.",
+        Effect.LATENCY,
+        ("timer_ms", "transfer_bytes"),
+        (Key("timer_ms", "Time of its timer", 16.0, 1, 255), Key("transfer_bytes", "Bytes of a transfer", 62, 1, 4096)),
+    ),
+    FaultRow("cable_out", Place.LINE, "The cable is out: the port is closed, and opened again when the fault ends.", Effect.UNPLUG, ()),
+    FaultRow(
+        "range_wrong",
+        Place.RANGE,
+        "Ranges are off, or scatter.",
+        Effect.MISREAD,
+        ("bias_m", "scatter_m"),
+        (Key("bias_m", "Error of all ranges", 1.0, -1000, 1000), Key("scatter_m", "Standard deviation of the further error", 0.0, 0, 100)),
+    ),
+    FaultRow("range_stuck", Place.RANGE, "The sensor repeats the last range that it found.", Effect.KEEP, ()),
+    FaultRow("range_off", Place.RANGE, "The sensor sends nothing.", Effect.MUTE, ()),
 )
 """Every fault, in the order in which those of one place act upon the same firing or datagram."""

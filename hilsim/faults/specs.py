@@ -149,6 +149,8 @@ _BEFALLEN = {
     Place.SENSOR: "a sensor",
     Place.VEHICLE: "a vehicle that a flight controller reads over MAVLink",
     Place.MOTOR: "a vehicle",
+    Place.LINE: "a device on a serial port, or a vehicle with one",
+    Place.RANGE: "a range sensor",
 }
 """What ``on`` of a fault of each place names."""
 

@@ -1,5 +1,6 @@
 """The serial devices of a rig as a part, started, changed and stopped together."""
 
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -9,6 +10,7 @@ from hilsim.config.rig import Rig
 from hilsim.daemon.parts import Change, Part, RigContext
 from hilsim.daemon.serial_devices.device import ConfiguredDevice
 from hilsim.daemon.serial_devices.port import SerialDevicePort
+from hilsim.faults.specs import FaultSpec
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading
 from hilsim.world.scene.world import World
@@ -23,17 +25,23 @@ class SerialDevices(Part):
 
     def prepare(self) -> None:
         """Make the devices, without opening their ports."""
-        self.ports = {configured.name: SerialDevicePort(configured=configured) for configured in self._configured(self.context.rig)}
+        self.ports = {configured.name: _port(configured, self.context.rig) for configured in self._configured(self.context.rig)}
         self._become_viewer()
 
     def _become_viewer(self) -> None:
         self.context.viewers.pop("serial devices", None)
+        self.context.breakers.pop("serial devices", None)
         if self.ports:
             self.context.viewers["serial devices"] = self._see_later
+            self.context.breakers["serial devices"] = self._break_later
 
     def _see_later(self, from_ns: int, world: World) -> None:
         for port in dict(self.ports).values():
             port.configured.device.see_later(from_ns, world)
+
+    def _break_later(self, from_ns: int, faults: tuple[FaultSpec, ...]) -> None:
+        for port in dict(self.ports).values():
+            port.break_later(from_ns, faults)
 
     def _configured(self, rig: Rig) -> tuple[ConfiguredDevice, ...]:
         return tuple(configured for kind, _ in parts_of(rig.spec) for configured in kind.devices(rig, lambda: self.context.scenery(rig)))
@@ -60,7 +68,7 @@ class SerialDevices(Part):
             if name not in kept:
                 configured.device.warm()
         scenery = self.context.scenery(rig) if kept else None
-        return SerialChange(devices=self, requested=requested, kept=kept, scenery=scenery)
+        return SerialChange(devices=self, rig=rig, requested=requested, kept=kept, scenery=scenery)
 
     def become(self, change: "SerialChange") -> tuple[str, ...]:
         """Close the ports that are not kept, then open the new ones, because a new device may use a former one's port."""
@@ -71,7 +79,8 @@ class SerialDevices(Part):
         for port in self.ports.values():
             if change.scenery is not None:
                 port.configured.device.see(change.scenery)
-        begun = {name: SerialDevicePort(configured=configured) for name, configured in change.requested.items() if name not in change.kept}
+        self._break_later(time.monotonic_ns() - self.context.clock.epoch_ns, change.rig.spec.fault)
+        begun = {name: _port(configured, change.rig) for name, configured in change.requested.items() if name not in change.kept}
         for port in begun.values():
             port.start(epoch_ns=self.context.clock.epoch_ns, utc_epoch_ns=self.context.clock.utc_epoch_ns)
         self.ports = {name: {**self.ports, **begun}[name] for name in change.requested}
@@ -106,18 +115,26 @@ class SerialDevices(Part):
         return tuple(Fault(key="serial_device_ended", subject=port.name, text="the device's thread has ended") for port in ended)
 
 
+def _port(configured: ConfiguredDevice, rig: Rig) -> SerialDevicePort:
+    port = SerialDevicePort(configured=configured, seed=rig.spec.seed)
+    port.break_later(0, rig.spec.fault)
+    return port
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SerialChange(Change):
     """Prepared change to the serial devices of another rig.
 
     Attributes:
         devices: Serial devices that change.
+        rig: The new rig.
         requested: All devices of the new rig, by name.
         kept: Names of the devices that continue.
         scenery: New scene of the devices that continue.
     """
 
     devices: SerialDevices
+    rig: Rig
     requested: dict[str, ConfiguredDevice]
     kept: frozenset[str]
     scenery: Scenery | None

@@ -60,7 +60,10 @@ class VehicleActor:
             TransmitError: the vehicle makes no step.
         """
         vehicle, until_s = self.find(), time.monotonic() + _ANSWER_S
-        if vehicle is None or vehicle_faults(faults) == vehicle.faults:
+        if vehicle is None:
+            return None
+        vehicle.line.set_faults(from_ns, faults)
+        if vehicle_faults(faults) == vehicle.faults:
             return None
         self._await_room(vehicle, until_s)
         number = vehicle.break_later(from_ns, vehicle_faults(faults))

@@ -17,7 +17,7 @@ from hilsim.config.rig import Rig
 from hilsim.errors import LinkError
 from hilsim.faults.specs import FaultSpec
 from hilsim.parts.vehicle.autopilot.ardupilot_loop import JsonPilot
-from hilsim.parts.vehicle.autopilot.breaking import vehicle_fault_table, vehicle_faults
+from hilsim.parts.vehicle.autopilot.breaking import VEHICLE, vehicle_fault_table, vehicle_faults
 from hilsim.parts.vehicle.autopilot.change_table import ChangeTable, Kind
 from hilsim.parts.vehicle.autopilot.loop import attend_changes, fly
 from hilsim.parts.vehicle.autopilot.loop_context import ControlWord, Line
@@ -37,6 +37,7 @@ from hilsim.protocols.ardupilot_json import MAGIC_16, SERVO_16_DTYPE
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME
 from hilsim.protocols.mavlink.messages import ATTITUDE, GLOBAL_POSITION_INT
 from hilsim.transmit.links.addresses import RATES_HZ
+from hilsim.transmit.links.broken_line import BrokenLine
 from hilsim.transmit.links.budget import LinkBudget
 from hilsim.transmit.links.sockets import open_udp
 from hilsim.transmit.packet_queue import put, take
@@ -91,6 +92,7 @@ class FlyingVehicle:
         autopilot: Status that the controller reports about itself.
         loop_setup: Arguments of the flight loop.
         table: Timed changes of the vehicle.
+        line: Line of its controller's serial port.
     """
 
     spec: VehicleRigSpec
@@ -109,6 +111,7 @@ class FlyingVehicle:
     autopilot: AutopilotStatus = field(default_factory=AutopilotStatus)
     loop_setup: LoopSetup = field(init=False)
     table: ChangeTable = field(init=False)
+    line: BrokenLine = field(init=False)
     _epoch_ns: int = 0
     _utc_epoch_ns: int = 0
     _thread: threading.Thread | None = None
@@ -122,6 +125,7 @@ class FlyingVehicle:
         self.autopilot.is_carried = controller.kind in ("serial", "udp")
         self.loop_setup = build_loop_setup(self.spec, self.profile, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
         self.table = ChangeTable(self.loop_setup.shared.changes)
+        self.line = BrokenLine(VEHICLE, self.seed)
         if self.faults:
             self.break_later(0, self.faults)
 
@@ -151,6 +155,7 @@ class FlyingVehicle:
     def start(self, *, epoch_ns: int, utc_epoch_ns: int) -> None:
         """Start flying; rig time 0 is CLOCK_MONOTONIC ``epoch_ns``."""
         self._epoch_ns, self._utc_epoch_ns = epoch_ns, utc_epoch_ns
+        self.line.begin(epoch_ns)
         self._begin()
 
     def stop(self) -> None:
@@ -358,7 +363,7 @@ def build_vehicle(rig: Rig, scenery: Scenery) -> FlyingVehicle:
     spec, profile, transmit = spec_of(rig), profile_of(rig), rig.spec.transmit
     if scenery.live is None:
         raise AssertionError("a vehicle moves live poses")
-    return FlyingVehicle(
+    vehicle = FlyingVehicle(
         spec=spec,
         profile=profile,
         seed=rig.spec.seed,
@@ -368,3 +373,5 @@ def build_vehicle(rig: Rig, scenery: Scenery) -> FlyingVehicle:
         truth_path=rig.directory / spec.truth_file if spec.truth_file else None,
         settings=ThreadSettings(scheduling=transmit.scheduling, priority=max(transmit.priority - _PRIORITY_BELOW, 1), slice_us=_SLICE_US),
     )
+    vehicle.line.set_faults(0, rig.spec.fault)
+    return vehicle

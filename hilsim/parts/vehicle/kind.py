@@ -121,11 +121,13 @@ class VehicleKind(PartKind[VehicleRigSpec]):
         return motion_of(rig, world, until_ns, changes)
 
     def befallen(self, specs: Sequence[VehicleRigSpec]) -> Iterator[tuple[Place, str]]:
-        """Motors, and sensors where a flight controller reads them: the position hold knows the truth, and ArduPilot's simulation makes readings itself."""
+        """Motors, the line of a serial port, and sensors where a flight controller reads them: the position hold knows the truth, and ArduPilot's simulation makes readings itself."""
         for spec in specs:
             yield Place.MOTOR, self.table
             if spec.controller.kind in ("serial", "tcp", "udp"):
                 yield Place.VEHICLE, self.table
+            if spec.controller.kind == "serial":
+                yield Place.LINE, self.table
 
     def check_fault(self, rig: Rig, fault: FaultSpec) -> None:
         """Refuse motors that the vehicle does not have.

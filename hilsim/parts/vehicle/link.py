@@ -24,6 +24,7 @@ from hilsim.parts.vehicle.truth_messages import tell_truth
 from hilsim.protocols.mavlink.messages import HIL_ACTUATOR_CONTROLS
 from hilsim.telemetry.guarded import guarded
 from hilsim.transmit.links.addresses import host_and_port
+from hilsim.transmit.links.broken_line import BreakableEndpoint, BrokenLine
 from hilsim.transmit.links.budget import LinkRates, plan_link
 from hilsim.transmit.links.endpoints import Endpoint, SerialEndpoint, TcpEndpoint, UdpEndpoint, address_towards_peer
 
@@ -73,7 +74,7 @@ async def _kept_link(vehicle: FlyingVehicle, make_change: MakeChange | None) -> 
     ) as forwarder:
         vehicle.forwarder = forwarder
         injector = _injector(vehicle, forwarder, make_change) if make_change is not None else None
-        endpoint = endpoint_of(vehicle.spec.controller)
+        endpoint = endpoint_of(vehicle.spec.controller, vehicle.line)
         keeper = _Keeper(vehicle, forwarder, endpoint)
         async with contextlib.AsyncExitStack() as opened, asyncio.TaskGroup() as tasks:
             opened.callback(endpoint.close)
@@ -188,12 +189,12 @@ class _Keeper:
         await asyncio.to_thread(self.vehicle.link, descriptor, controller_line, rate_hz)
 
 
-def endpoint_of(controller: ControllerSpec) -> Endpoint:
-    """Make the endpoint of the link to a flight controller from the rig's table.
+def endpoint_of(controller: ControllerSpec, line: BrokenLine) -> Endpoint:
+    """Make the endpoint of the link to a flight controller from the rig's table; ``line`` is that of a serial port.
 
     Raises:
         LinkError: a port on which hilsim listens cannot be opened.
     """
     if controller.kind == "serial":
-        return SerialEndpoint(controller, is_uart=controller.is_uart)
+        return BreakableEndpoint(SerialEndpoint(controller, is_uart=controller.is_uart), line)
     return TcpEndpoint(*controller.endpoint) if controller.kind == "tcp" else UdpEndpoint(*controller.endpoint)
