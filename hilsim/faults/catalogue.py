@@ -479,7 +479,7 @@ FAULTS: tuple[FaultRow, ...] = (
     FaultRow(
         "gps_smooth_drift",
         Place.VEHICLE,
-        "A spoofer pulls the position away without a jump: the speed grows to its end with a time constant.",
+        "A spoofer pulls the position away: the speed grows with a time constant.",
         Effect.DRIFT,
         ("speed_mps", "bearing_deg", "climb_mps", "settling_s"),
         (_SPEED, _BEARING, _CLIMB, Key("settling_s", "Time constant of the speed", 5.0, 0.001, 1000)),
@@ -531,7 +531,7 @@ FAULTS: tuple[FaultRow, ...] = (
     FaultRow(
         "adapter_latency",
         Place.LINE,
-        "A USB adapter holds bytes until its timer runs out or a transfer is full, as FTDI's do: frames come several at a time.",
+        "A USB adapter holds bytes until its timer runs out or a transfer is full, as FTDI's do.",
         Effect.LATENCY,
         ("timer_ms", "transfer_bytes"),
         (Key("timer_ms", "Time of its timer", 16.0, 1, 255), Key("transfer_bytes", "Bytes of a transfer", 62, 1, 4096)),

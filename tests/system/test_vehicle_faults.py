@@ -8,7 +8,7 @@ from pymavlink import mavutil
 import hilsim
 from tests.compiled import compiled_only
 from tests.support import write_rig
-from tests.system.flying import await_figure, vehicle_rig
+from tests.system.flying import await_figure, figures, order, report_of, vehicle_rig
 
 pytestmark = [pytest.mark.extended, pytest.mark.system, compiled_only]
 CONTROL = '[control]\nsocket = "control"\n'
@@ -79,3 +79,21 @@ def test_a_station_injects_failures_and_each_is_answered_once(daemon, tmp_path, 
     running.await_log(r"failure\.injected")
     ground.close()
     await_figure(running, 'hilsim_link_state{state="flying"}', lambda value: value == 1)
+
+
+def test_a_controller_bears_a_bad_line_and_a_cable_that_was_out(daemon, tmp_path, programs):
+    running = daemon(write_rig(tmp_path, vehicle_rig(f'kind = "serial"\nport = "{tmp_path / "px4"}"') + CONTROL))
+    started = programs.start("px4", "--pty", tmp_path / "px4", "--script", "hop", "--for", 120)
+    control = hilsim.connect(tmp_path / "control")
+    flying = 'hilsim_link_state{state="flying"}'
+    await_figure(running, flying, lambda value: value == 1)
+    control.fault("bit_errors", on="vehicle", bit_error_ratio=2e-5, for_s=4.0)
+    await_figure(running, "hilsim_link_garbage_bytes_total", lambda value: value > 0)
+    control.fault("cable_out", for_s=1.0)
+    await_figure(running, flying, lambda value: value == 0)
+    running.await_log(r"link\.not_opened.*vehicle: the cable must be in, got it out by the fault cable_out")
+    await_figure(running, flying, lambda value: value == 1)
+    report = report_of(started)
+    assert report["figures"]["sensor_frames"] > 1000
+    assert order(report, "armed", "airborne", "touchdown", "disarmed") == ["armed", "airborne", "touchdown", "disarmed"]
+    assert figures(running)["hilsim_vehicle_crashed"] == 0
