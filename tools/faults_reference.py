@@ -17,8 +17,10 @@ _PLACES = {
     ),
     Place.VEHICLE: (
         "Sensors of a vehicle",
-        "`on` is `vehicle`, or a pattern. A flight controller on a serial port, TCP or UDP gets the readings: units and axes are those of HIL_SENSOR (FRD). "
-        "Faults of one reading act in this order: bias, noise, clipping, stuck, off.",
+        (
+            "`on` is `vehicle`, or a pattern. A flight controller on a serial port, TCP or UDP gets the readings: units and axes are those of HIL_SENSOR (FRD). "
+            "Faults of one reading act in this order: bias, noise, clipping, stuck, off."
+        ),
     ),
     Place.MOTOR: (
         "Motors of a vehicle",
@@ -26,8 +28,10 @@ _PLACES = {
     ),
     Place.LINE: (
         "Serial lines",
-        "`on` is `vehicle` for a flight controller's serial port, the name of a range sensor (`tfmini`, `sf45-2`) or a receiver (`gps-receiver-1`), or a pattern. "
-        "Both directions are befallen. Which byte is lost depends on its number on the line.",
+        (
+            "`on` is `vehicle` for a flight controller's serial port, the name of a range sensor (`tfmini`, `sf45-2`) or a receiver (`gps-receiver-1`), or a pattern. "
+            "Both directions are befallen. Which byte is lost depends on its number on the line."
+        ),
     ),
     Place.RANGE: (
         "Range sensors",

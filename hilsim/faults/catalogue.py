@@ -479,7 +479,7 @@ FAULTS: tuple[FaultRow, ...] = (
     FaultRow(
         "gps_smooth_drift",
         Place.VEHICLE,
-        "A spoofer pulls the position away: the speed grows with a time constant.",
+        "A spoofer pulls the position away, ever faster.",
         Effect.DRIFT,
         ("speed_mps", "bearing_deg", "climb_mps", "settling_s"),
         (_SPEED, _BEARING, _CLIMB, Key("settling_s", "Time constant of the speed", 5.0, 0.001, 1000)),

@@ -63,7 +63,7 @@ def changes_of(command: Any, motors: int) -> list[ChangeSpec] | None:
     changes: list[ChangeSpec] = []
     for instance in instances:
         name = f"injected-{_UNITS[unit]}-{instance}"
-        keys = {"motors": (instance,)} if unit == _MOTOR else {}
+        keys: dict[str, Any] = {"motors": (instance,)} if unit == _MOTOR else {}
         changes += [ClearChange(name=name), FaultChange(fault=FAULT_SPECS[str(kind)](name=name, **keys))]
     return changes
 
