@@ -170,7 +170,7 @@ def _reading(unit: Unit, word: str, measure: str, axes: str, bias: float, noise:
             f"Readings of the {word} are off by a constant; with a ramp they drift.",
             Effect.BIAS,
             (float(unit), *(key.name for key in biases)),
-            (*biases[:-1], biases[-1]._replace(default=bias)),
+            (biases[0]._replace(default=bias), *biases[1:]),
         ),
         FaultRow(
             f"{word}_noisy",

@@ -77,7 +77,7 @@ def test_noise_has_its_deviation_and_depends_on_time_and_seed_alone():
 
 
 def test_what_is_clipped_is_clipped_after_what_is_added():
-    reading, _ = read(("accelerometer_clipped", {"limit_mps2": 9.0}), ("accelerometer_biased", {"y_mps2": 30.0, "z_mps2": 0.0}))
+    reading, _ = read(("accelerometer_clipped", {"limit_mps2": 9.0}), ("accelerometer_biased", {"x_mps2": 0.0, "y_mps2": 30.0}))
     assert reading[:3].tolist() == pytest.approx([0.1, 9.0, -9.0])
 
 
