@@ -221,7 +221,7 @@ def main():
                 if process is not None:
                     process.wait()
                     time.sleep(1.0)
-            external, epoch_ns = reading.parts["external"][0], running.epoch_ns
+            external, epoch_ns = reading.parts["external"][0], running.clock.epoch_ns
         finally:
             running.stop()
         across, delay_s, turned = followed(folder, epoch_ns, stretches, options.objects)

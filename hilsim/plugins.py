@@ -13,8 +13,10 @@ if TYPE_CHECKING:
     from hilsim.compilation.jit import kernel
     from hilsim.config.part_kind import BoundPort, PartKind
     from hilsim.config.rig import Rig, RigSpec
+    from hilsim.daemon.flows import Flows
     from hilsim.daemon.interfaces.part import SensorInterface
-    from hilsim.daemon.parts import Needs, Part, RigContext
+    from hilsim.daemon.interfaces.served import ServedSensor
+    from hilsim.daemon.parts import Changes, Needs, Part, RigClock, RigContext
     from hilsim.daemon.streaming.plain_flow import PlainFlow
     from hilsim.emulator.families.base import FlowLayout, LidarFamily
     from hilsim.emulator.families.own import family_kernels
@@ -48,6 +50,7 @@ __all__ = [  # noqa: RUF022 - as dir() has them
     "BoundPort",
     "CeptonFamily",
     "CeptonSpec",
+    "Changes",
     "Claim",
     "ConformancePart",
     "DECODED_DTYPE",
@@ -55,6 +58,7 @@ __all__ = [  # noqa: RUF022 - as dir() has them
     "Fault",
     "FlowKey",
     "FlowLayout",
+    "Flows",
     "Gatherer",
     "HeadTurns",
     "KindFacts",
@@ -74,6 +78,7 @@ __all__ = [  # noqa: RUF022 - as dir() has them
     "PlainFlow",
     "Reading",
     "Rig",
+    "RigClock",
     "RigContext",
     "RigSpec",
     "Rule",
@@ -83,6 +88,7 @@ __all__ = [  # noqa: RUF022 - as dir() has them
     "SensorStream",
     "SensorSummary",
     "SentBatch",
+    "ServedSensor",
     "Severity",
     "Sink",
     "SinkContext",
@@ -109,12 +115,14 @@ _HOMES = {
     "BoundPort": "hilsim.config.part_kind",
     "CeptonFamily": "hilsim.families.cepton.family",
     "CeptonSpec": "hilsim.families.cepton.specs",
+    "Changes": "hilsim.daemon.parts",
     "Claim": "hilsim.read.analysis.conformance.part",
     "ConformancePart": "hilsim.read.analysis.conformance.part",
     "EchoChoice": "hilsim.sensor.echoes",
     "Fault": "hilsim.telemetry.faults",
     "FlowKey": "hilsim.protocols.flow_key",
     "FlowLayout": "hilsim.emulator.families.base",
+    "Flows": "hilsim.daemon.flows",
     "Gatherer": "hilsim.read.analysis.picture.part",
     "HeadTurns": "hilsim.read.scans.turns",
     "KindFacts": "hilsim.protocols.recognise",
@@ -133,6 +141,7 @@ _HOMES = {
     "PlainFlow": "hilsim.daemon.streaming.plain_flow",
     "Reading": "hilsim.telemetry.readings",
     "Rig": "hilsim.config.rig",
+    "RigClock": "hilsim.daemon.parts",
     "RigContext": "hilsim.daemon.parts",
     "RigSpec": "hilsim.config.rig",
     "Rule": "hilsim.read.analysis.conformance.findings",
@@ -143,6 +152,7 @@ _HOMES = {
     "SensorSummary": "hilsim.read.analysis.conformance.result",
     "SentBatch": "hilsim.capture.sinks.base",
     "Severity": "hilsim.read.analysis.conformance.findings",
+    "ServedSensor": "hilsim.daemon.interfaces.served",
     "Sink": "hilsim.capture.sinks.base",
     "SinkContext": "hilsim.capture.sinks.plugin",
     "SinkFlow": "hilsim.capture.sinks.base",

@@ -4,12 +4,15 @@ from hilsim.faults.catalogue import FAULTS, REQUIRED, SECTOR, FaultRow, Key, Pla
 from hilsim.faults.specs import FaultSpec
 from tools.configuration_reference import described_keys
 
+_OF_SENSORS = (
+    "`on` is the name of a sensor, or a pattern. What a sensor does not have cannot break: such a fault is refused. "
+    "Faults of one firing act in this order: light, echoes, what was measured, the encoder's reading. "
+    "`sector`: the keys `azimuth_deg`, `elevation_deg`, `channels` and `share`, by default all firings."
+)
 _PLACES = {
     Place.SENSOR: (
         "Sensors",
-        "`on` is the name of a sensor, or a pattern. What a sensor does not have cannot break: such a fault is refused. "
-        "Faults of one firing act in this order: light, echoes, what was measured, the encoder's reading. "
-        "`sector`: the keys `azimuth_deg`, `elevation_deg`, `channels` and `share`, by default all firings.",
+        _OF_SENSORS,
     ),
     Place.NETWORK: (
         "Network",
@@ -63,9 +66,14 @@ def faults_reference() -> str:
         rows = [row for row in FAULTS if row.place == place]
         if rows:
             lines += [f"## {title}", "", text, ""]
-            lines += ["| kind | what is broken | keys, with default and range |", "|---|---|---|", *map(_row, rows), ""]
+            lines += ["| kind | what is broken | keys, with their defaults |", "|---|---|---|", *map(_row, rows), ""]
             keys = {key.name: key for row in reversed(rows) for key in reversed(row.keys)}
-            lines += ["| key | meaning |", "|---|---|", *(f"| `{key.name}` | {key.meaning} |" for key in reversed(keys.values())), ""]
+            lines += [
+                "| key | range | meaning |",
+                "|---|---|---|",
+                *(f"| `{key.name}` | {_range(key)} | {key.meaning} |" for key in reversed(keys.values())),
+                "",
+            ]
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -76,12 +84,15 @@ def _row(row: FaultRow) -> str:
 
 
 def _key(key: Key) -> str:
-    """A key with its default and range."""
+    """A key with its default."""
     if key.default is REQUIRED:
         default = "required"
     elif isinstance(key.default, tuple):
         default = ", ".join(f"{each:g}" for each in key.default) or "all"
     else:
         default = f"{key.default:g}" if isinstance(key.default, int | float) else str(key.default)
-    most = "" if key.most > 1e7 else f"{key.most:g}"
-    return f"`{key.name}` {default} ({key.least:g} to {most})" if most else f"`{key.name}` {default}"
+    return f"`{key.name}` {default}"
+
+
+def _range(key: Key) -> str:
+    return f"{key.least:g} and more" if key.most > 1e7 else f"{key.least:g} to {key.most:g}"

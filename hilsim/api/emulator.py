@@ -109,7 +109,8 @@ class Emulator:
         for start_ns, stop_ns in self._stretches(*_stretch(start_s, stop_s)):
             offline = self._offline(stop_ns)
             sources = [source for _, source in offline.sources(self._threads)]
-            for span in spans(offline.lidars, sources, start_ns, stop_ns, _BATCH_NS, self._threads, with_truth=False):
+            batches = (start_ns, stop_ns, _BATCH_NS, self._threads)
+            for span in spans(offline.lidars, sources, *batches, with_truth=False, network=offline.network()):
                 yield from packets_of(span.batch)
 
     @overload

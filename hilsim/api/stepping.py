@@ -13,8 +13,8 @@ from hilsim.api.packet import Packet
 from hilsim.emulator.batch import DatagramBatch, Flow
 from hilsim.emulator.truth import Truth
 from hilsim.errors import require
+from hilsim.offline.merging import Merged, merged
 from hilsim.offline.snapshot import Motion, TrackedObject
-from hilsim.offline.spans import Merged, merged
 from hilsim.offline.stepper import Poses, Stepper
 from hilsim.protocols.ethernet import HEADER_SIZE
 from hilsim.protocols.osi import LIGHT_MPS, NO_OBJECT, Reflection, encode_reflections

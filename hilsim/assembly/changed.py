@@ -8,6 +8,7 @@ from typing import Any, Self
 from hilsim.assembly.build import Scenery
 from hilsim.assembly.editing import EditableWorld, moving_world
 from hilsim.assembly.moved import ObjectSlots
+from hilsim.assembly.network import network_faults
 from hilsim.config.part_kind import carrier, has_overlay
 from hilsim.config.part_tables import known_kinds, part_kind
 from hilsim.config.rig import Rig, check_part_faults
@@ -258,7 +259,7 @@ class RigState:
             faults = (*(fault for fault in self.faults if fault.end_ns > added.begin_ns), added)
             INJECTED_FAULTS.enforce(len(faults), "the rig", ConfigError)
         try:
-            require(*fault_rules(faults[-1:], [setting.name for setting in self.settings], self.rig.spec.befallen))
+            require(*fault_rules(faults[-1:], self.rig.sensors, self.rig.spec.senders, self.rig.spec.befallen))
             check_part_faults(self.rig, faults[-1:])
             settings = tuple(replace(setting, faults=faults_on(faults, setting.name, Place.SENSOR)) for setting in self.settings)
         except ValueError as error:
@@ -378,6 +379,9 @@ def check_unseen(rig: Rig, change: ChangeSpec, world: World | None = None) -> No
     Raises:
         ConfigError: the rig does not have what it changes.
     """
+    if isinstance(change, ClearChange) or (isinstance(change, FaultChange) and change.fault.row.place == Place.NETWORK):
+        network_faults(rig, (change,))
+        return
     kind = part_kind(change.kind) if change.kind in OWN_PARTS else None
     if kind is None:
         raise ConfigError(unseen())

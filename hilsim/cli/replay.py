@@ -15,13 +15,23 @@ import click
 
 from hilsim.cli.leaving import LEFT_OUT_EXIT_CODE, leave
 from hilsim.cli.terminal.live_line import LiveLine
-from hilsim.errors import CaptureError, TransmitError
+from hilsim.errors import CaptureError, ConfigError, TransmitError
 
 if TYPE_CHECKING:
     from hilsim.daemon.running_rig import RunningRig
 
 _STEP_S = 5.0
 _LEFT, _RIGHT = b"\x1b[D", b"\x1b[C"
+
+
+def _kind() -> Any:
+    """What a rig's ``[[replay]]`` is, which an installation may be without."""
+    from hilsim.config.part_tables import part_kind  # noqa: PLC0415
+
+    kind = part_kind("replay")
+    if kind is None:
+        raise ConfigError("hilsim.parts.replays must be installed for a replay, got none")
+    return kind
 
 
 @click.command()
@@ -124,12 +134,11 @@ def replay(captures: tuple[Path, ...], **options: Any) -> None:
     line.step(f"{name}: starting")
     from hilsim.assembly.rig_sources import MadeRig  # noqa: PLC0415
     from hilsim.cli.terminal.screen import Screen  # noqa: PLC0415
-    from hilsim.config.part_tables import part_kind  # noqa: PLC0415
     from hilsim.config.rig import Rig  # noqa: PLC0415
     from hilsim.daemon.service import Console, serve  # noqa: PLC0415
     from hilsim.telemetry.logs import configure_logging  # noqa: PLC0415
 
-    kind = part_kind("replay")
+    kind = _kind()
     rig = Rig(path=Path.cwd() / "replay", spec=kind.of_options(captures, options), lidars=())
     configure_logging("error" if person else "info")
     screen, keys = Screen(name, line), Keys()

@@ -171,13 +171,19 @@ class RigSpec:
             *(rule for table in self.parts for rule in part_kind(table).rules(self)),
             *self._port_rules(),
             *self._interference_rules(),
-            *fault_rules(self.fault, [sensor.name for sensor in self.sensor], self.befallen),
+            *fault_rules(self.fault, [sensor.name for sensor in self.sensor], self.senders, self.befallen),
         )
 
     @property
     def serial_devices(self) -> tuple[SerialSpec, ...]:
         """All devices with a serial port of their own: no two may share a port."""
         return tuple(each for specs in self.parts.values() for each in specs if isinstance(each, SerialSpec))
+
+    @property
+    def senders(self) -> dict[str, bool]:
+        """Names of all that sends datagrams, and whether it makes whole frames."""
+        parts = {part_kind(table).name(spec): getattr(spec, "mode", "") == "ethernet" for table, specs in self.parts.items() for spec in specs}
+        return {sensor.name: sensor.network.mode == "ethernet" for sensor in self.sensor} | parts
 
     @property
     def befallen(self) -> list[tuple[Place, str]]:

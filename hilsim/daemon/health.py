@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import structlog
 
 from hilsim.daemon.notify import ServiceManager
-from hilsim.telemetry.faults import Fault, Level
+from hilsim.telemetry.faults import Fault, InjectedFault, Level
 from hilsim.telemetry.history import CounterHistory
 from hilsim.telemetry.losses import WINDOW_S, is_judged, judge, kernel_counters, own_counters
 from hilsim.telemetry.readings import Reading
@@ -111,6 +111,7 @@ class HealthReporter:
         self._log = log
         self._streaming = streaming
         self._noted: set[tuple[str, str]] = set()
+        self._injected: set[InjectedFault] = set()
         self._status: frozenset[tuple[str, str, str]] = frozenset()
         self._status_ns: int | None = None
 
@@ -132,6 +133,7 @@ class HealthReporter:
         changes = self._monitor.observe(reading, now_ns)
         completed = self._monitor.complete(reading, now_ns)
         self._tell(changes, completed, now_ns)
+        self._tell_injected(completed)
         self._tell_manager(completed, now_ns)
         return completed
 
@@ -146,6 +148,14 @@ class HealthReporter:
             self._log.warning("health.counters_recorded", step_s=_STEP_NS // NS_PER_S, counters=counters)
         if changes.ended and not reading.faults:
             self._log.info("health.restored")
+
+    def _tell_injected(self, reading: Reading) -> None:
+        """Log faults on command as they come and go."""
+        acting = {each for each in reading.injected if each.acts}
+        for event, faults in (("fault.began", acting - self._injected), ("fault.ended", self._injected - acting)):
+            for each in sorted(faults):
+                self._log.info(event, fault=each.fault, kind=each.kind, on=each.on)
+        self._injected = acting
 
     def _tell_manager(self, reading: Reading, now_ns: int) -> None:
         """Send a new status when faults begin, end or change their level, and new figures every 10 s."""

@@ -1,6 +1,5 @@
 """The parts of a running rig: those of the core, and those of the kinds whose tables it has (``config.part_kind``)."""
 
-from collections.abc import Callable
 from typing import Any
 
 from hilsim.config.part_kind import PartKind, parts_of
@@ -14,10 +13,6 @@ from hilsim.daemon.streaming.sensors import Sensors
 from hilsim.daemon.time_inputs.part import TimeInputs
 from hilsim.registry import OWN_PARTS
 
-Makers = tuple[Callable[[RigContext], Part], ...]
-_SENSORS: Makers = (Sensors, SerialDevices)
-_LAST: Makers = (TimeInputs, SensorInterfaces)
-
 
 def make_parts(context: RigContext) -> tuple[Part, ...]:
     """Make the parts of a rig, in the order in which they are prepared, opened and started; they are stopped in the opposite order.
@@ -26,9 +21,12 @@ def make_parts(context: RigContext) -> tuple[Part, ...]:
     reading captures would disturb the measurement of the rendering cost.
     """
     kinds = [kind for kind, _ in parts_of(context.rig.spec)]
-    moving, others = ([kind.part for kind in kinds if (kind.moves or kind.carries) is moves] for moves in (True, False))
-    makers = Sinks, *moving, *_SENSORS, *others, *_LAST
-    return tuple(part for make in makers if (part := make(context)) is not None)
+    moving, others = (
+        [part for kind in kinds if (kind.moves or kind.carries) is moves and (part := kind.part(context)) is not None] for moves in (True, False)
+    )
+    time_inputs = TimeInputs(context)
+    core = Sensors(context, [part.obstacle_map for part in moving]), SerialDevices(context)
+    return Sinks(context), *moving, *core, *others, time_inputs, SensorInterfaces(context, time_inputs.heard)
 
 
 def listed_parts(spec: RigSpec) -> dict[str, list[tuple[PartKind[Any], Any]]]:

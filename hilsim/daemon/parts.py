@@ -1,4 +1,4 @@
-"""Parts of a running rig, with one life cycle and a shared context.
+"""Parts of a running rig, with one life cycle.
 
 A part is one component that a rig requests and that runs while packets flow: the sensors, the serial devices, the sinks.
 ``daemon.part_list`` makes the parts of a rig; ``daemon.running_rig`` calls the steps of their life cycle:
@@ -6,29 +6,32 @@ A part is one component that a rig requests and that runs while packets flow: th
 ``prepare`` → ``open`` → ``warm`` → ``prime`` → ``start`` → (``change``)* → ``stop``.
 
 A part defines only the steps that it needs: the default of each does nothing.
+Each step gets what exists from then on: the flows, the clock, the timed changes. What a part has for others it is asked for (``viewer``, ``actors`` …).
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from hilsim.assembly.build import Scenery, asset_signature, build_scenery
 from hilsim.config.part_kind import parts_of
-from hilsim.config.rig import Rig
+from hilsim.config.rig import Rig, takes_timed_changes
 from hilsim.config.script import ChangeSpec
+from hilsim.daemon.flows import Flows
 from hilsim.emulator.insertion.insertion import Inserter
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError
 from hilsim.faults.specs import FaultSpec
 from hilsim.protocols.ethernet import Framing
-from hilsim.sensor.time_input import TimeInput
 from hilsim.streaming.obstacle_map import ObstacleMap
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading
 from hilsim.transmit.specs import FlowSpec
-from hilsim.transmit.transmitter import Transmitter
 from hilsim.world.platforms.live import LivePose
 from hilsim.world.scene.world import World
 
@@ -40,11 +43,17 @@ class RigClock(NamedTuple):
         epoch_ns: CLOCK_MONOTONIC time of rig time 0.
         utc_epoch_ns: UTC of rig time 0.
         begin_ns: CLOCK_MONOTONIC time from which this daemon sends: rig time 0, or later where it joins a world that other daemons have begun.
+        rendered_ns: Rig time up to which packets were rendered when the parts start.
     """
 
     epoch_ns: int = 0
     utc_epoch_ns: int = 0
     begin_ns: int = 0
+    rendered_ns: int = 0
+
+    def now_ns(self) -> int:
+        """Rig time now."""
+        return time.monotonic_ns() - self.epoch_ns
 
 
 class Needs(NamedTuple):
@@ -72,26 +81,12 @@ Viewer = Callable[[int, World], Mapping[str, int] | None]
 Breaker = Callable[[int, tuple[FaultSpec, ...]], Mapping[str, int] | None]
 """Likewise for the rig's faults from a rig time on, of which each takes those that befall it."""
 
-FlowListener = Callable[[int, str, Framing, str], None]
-"""Function that takes a flow's number (``Transmitter.flow_number``), its name, the headers of its frames and ``SinkFlow.stack`` before its first datagram is sent."""
-
 
 class Actor(Protocol):
     """Maker of timed changes of one kind."""
 
-    @property
-    def is_running(self) -> bool:
-        """Whether changes can be made."""
-
-    def check(self, change: Any) -> None:
-        """Find out whether a change can be made.
-
-        Raises:
-            ConfigError: it cannot be made of the rig as it is.
-        """
-
-    def make(self, change: Any, now_ns: int) -> tuple[int, dict[str, int]]:
-        """Make a change; ``now_ns`` is the rig time now.
+    def make(self, change: Any, clock: RigClock) -> tuple[int, dict[str, int]]:
+        """Make a change.
 
         Returns:
             Rig time at which it begins, and the same by the name of each thing that it changes.
@@ -123,57 +118,80 @@ class Played(Protocol):
         """Continue at a recorded time."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class MadeChange:
+    """A timed change that has been made.
+
+    Attributes:
+        change: The change, with the ``at_s`` and ``late_s`` that a script needs to give the same packets.
+        at_ns: Rig time at which it began.
+        begun_ns: Rig time at which it began for each sensor that it concerns.
+        is_scripted: Whether the rig's script made it.
+    """
+
+    change: ChangeSpec
+    at_ns: int
+    begun_ns: Mapping[str, int]
+    is_scripted: bool = False
+
+
+class Changes(ABC):
+    """Timed changes of a running rig, for what serves clients; they may be asked for before packets flow."""
+
+    def __init__(self) -> None:
+        self._clock: RigClock | None = None
+        self._has_begun = asyncio.Event()
+
+    def begin(self, clock: RigClock) -> None:
+        """Make changes from now on: packets flow; to be called on the event loop."""
+        self._clock = clock
+        self._has_begun.set()
+
+    @property
+    def clock(self) -> RigClock:
+        """Instant of rig time 0; while packets do not flow yet: now."""
+        return self._clock or RigClock(time.monotonic_ns(), time.time_ns())
+
+    async def begun(self) -> RigClock:
+        """Wait until packets flow."""
+        await self._has_begun.wait()
+        return self.clock
+
+    @abstractmethod
+    async def make(self, change: ChangeSpec) -> MadeChange:
+        """Make a change at its time, or now; returns when packets contain it.
+
+        Raises:
+            ConfigError: the change cannot be made, its time has passed, or too many changes wait.
+            AssetError: a file cannot be used.
+            TransmitError: the rig ends before that, or a render thread does not answer.
+        """
+
+    @abstractmethod
+    def lidar(self, name: str) -> tuple[LidarEmulator, bool]:
+        """Lidar of a sensor as it is now, and whether its lasers fire; KeyError for an unknown name."""
+
+
 @dataclass(kw_only=True, eq=False)
 class RigContext:
-    """Context shared by the parts of one running rig.
+    """The rig that the parts belong to, and its scene.
 
     Attributes:
         rig: Present rig.
-        clock: Instant of rig time 0.
-        rendered_ns: Rig time up to which packets were rendered when the parts start.
         say: Callback for events that report what was changed for rendering to keep up.
-        rows: Names of the transmitter's rows, ``"<sensor>/<flow>"``.
-        obstacle_map: Function that makes the obstacle map for the returns of a lidar; None without a reader.
-        flow_listeners: Callbacks for every new flow.
-        played: Recordings that play, by name.
-        viewers: Functions that show the world of all sensors to what else looks at it, from a rig time on, by a name for people.
-        breakers: Functions that give the rig's faults to what they befall beside sensors, from a rig time on, by a name for people.
-        actors: Makers of the timed changes that are not of sensors or of what they see, by the kind of the change.
-        make_change: Function that makes a timed change at its time; available while the parts serve.
-        present_sensor: Function that gives the lidar of a sensor as it is now, and whether its lasers fire; KeyError for an unknown name.
-        time_inputs: GPS inputs of sensors that something outside is connected to, by the sensors' names.
-        has_begun: Whether all parts have started.
         is_changed: Whether timed changes have made another rig of it than its file has.
-        can_change: Whether sensors and what they see can be changed at rig times.
     """
 
     rig: Rig
-    clock: RigClock = field(default_factory=RigClock)
-    rendered_ns: int = 0
     say: Say = lambda _event, _keys: None
-    rows: dict[int, str] = field(default_factory=dict)
-    obstacle_map: Callable[[LidarSetting], ObstacleMap | None] | None = None
-    flow_listeners: list[FlowListener] = field(default_factory=list)
-    played: dict[str, Played] = field(default_factory=dict)
-    viewers: dict[str, Viewer] = field(default_factory=dict)
-    breakers: dict[str, Breaker] = field(default_factory=dict)
-    actors: dict[str, Actor] = field(default_factory=dict)
-    make_change: Callable[[ChangeSpec], Awaitable[object]] | None = None
-    present_sensor: Callable[[str], tuple[LidarEmulator, bool]] | None = None
-    time_inputs: dict[str, TimeInput] = field(default_factory=dict)
-    has_begun: bool = False
     is_changed: bool = False
-    can_change: bool = False
-    transmitter_or_none: Transmitter | None = None
     _shown: "_Shown | None" = None
     _built: "_Shown | None" = None
 
     @property
-    def transmitter(self) -> Transmitter:
-        """Transmitter, available after opening."""
-        if self.transmitter_or_none is None:
-            raise AssertionError("a rig is opened before it is used")
-        return self.transmitter_or_none
+    def can_change(self) -> bool:
+        """Whether sensors and what they see can be changed at rig times."""
+        return takes_timed_changes(self.rig)
 
     def scenery(self, rig: Rig) -> Scenery:
         """Scene of a rig, built again only if the rig or one of its files has changed.
@@ -197,8 +215,8 @@ class RigContext:
         return self._shown is not None and self._shown.key == _scene_key(rig)
 
     def settle(self, rig: Rig) -> None:
-        """Become another rig."""
-        self.rig = rig
+        """Become another rig, as its file has it."""
+        self.rig, self.is_changed = rig, False
         if self._built is not None and self._built.key == _scene_key(rig):
             self._shown = self._built
         self._built = None
@@ -212,33 +230,6 @@ class RigContext:
     def live_pose(self) -> LivePose | None:
         """Poses of a platform that a controller or a part moves; None without one."""
         return self._shown.scenery.live if self._shown is not None else None
-
-    def chosen(self, name: str = "") -> dict[str, Played]:
-        """Recordings that play, by name; the one of a name, if it is given.
-
-        Raises:
-            ConfigError: none has this name.
-        """
-        found = dict(self.played)
-        if name and name not in found:
-            raise ConfigError(f"a replay must be one of {', '.join(found) or '(none)'}, got {name}")
-        return {name: found[name]} if name else found
-
-    @property
-    def inserters(self) -> dict[str, Inserter]:
-        """What puts objects of the scene into recordings that have not ended, by the names of the recordings."""
-        played = dict(self.played)
-        return {name: each.inserter for name, each in played.items() if each.inserter is not None and not each.state().has_ended}
-
-    @property
-    def is_seen(self) -> bool:
-        """Whether anything but sensors looks at the scene of the rig."""
-        return bool(self.viewers) or any(each.inserter is not None for each in dict(self.played).values())
-
-    def introduce_flow(self, number: int, name: str, framing: Framing, stack: str = "") -> None:
-        """Announce a flow to all listeners, before its first datagram is sent; ``stack`` as in ``SinkFlow``."""
-        for listener in self.flow_listeners:
-            listener(number, name, framing, stack)
 
 
 class _Shown(NamedTuple):
@@ -254,6 +245,10 @@ def _scene_key(rig: Rig) -> tuple[object, ...]:
 class Change:
     """Prepared change of a part to another rig; nothing is changed before ``make``."""
 
+    def __init__(self, then: Callable[[RigClock], None] = lambda _clock: None) -> None:
+        """Change nothing but what ``then`` does."""
+        self._then = then
+
     @property
     def flows(self) -> Sequence[FlowSpec]:
         """Flows to be opened; their sockets are held before any part changes."""
@@ -264,8 +259,9 @@ class Change:
         """Flows that end or change."""
         return ()
 
-    def make(self) -> tuple[str, ...]:
+    def make(self, clock: RigClock) -> tuple[str, ...]:
         """Make the change while packets flow; returns one sentence for each thing that was done."""
+        self._then(clock)
         return ()
 
 
@@ -273,7 +269,7 @@ class Part:
     """One part of a running rig.
 
     Attributes:
-        context: Context that all parts share.
+        context: The rig, and its scene.
         follows_sending: Whether the part is stopped after the last datagram was sent, not before.
     """
 
@@ -295,8 +291,8 @@ class Part:
         """Requirements on the transmitter's size; read between ``prepare`` and ``open``."""
         return Needs()
 
-    def open(self) -> None:
-        """Open flows, ports and files. ``context.transmitter`` is available; nothing is sent.
+    def open(self, flows: Flows) -> None:
+        """Open flows, ports and files; nothing is sent.
 
         Raises:
             HilsimError: a flow, port or file cannot be opened.
@@ -308,17 +304,17 @@ class Part:
     def rehearse(self) -> None:
         """Load or compile every kernel without opening a port or a file, for a process that compiles ahead."""
 
-    def prime(self, until_ns: int) -> bool:
-        """Prepare the first packets for ``context.clock``; nothing is sent before ``start``.
+    def prime(self, clock: RigClock, until_ns: int) -> bool:
+        """Prepare the first packets; nothing is sent before ``start``.
 
         Returns:
-            Whether they were ready by CLOCK_MONOTONIC ``until_ns``. If not, the clock is set again and this is called again.
+            Whether they were ready by CLOCK_MONOTONIC ``until_ns``. If not, this is called again with another clock.
         """
-        del until_ns
+        del clock, until_ns
         return True
 
-    def start(self) -> None:
-        """Start; rig time 0 is at ``context.clock``, in the near future."""
+    def start(self, clock: RigClock) -> None:
+        """Start; rig time 0 is in the near future."""
 
     def change(self, rig: Rig) -> Change:
         """Prepare a change to another rig while packets flow, without changing anything.
@@ -335,8 +331,9 @@ class Part:
 
     # -- beside it ---------------------------------------------------------------------------------------------------------------------
 
-    def serve(self) -> AbstractAsyncContextManager[object]:
-        """Run tasks on the event loop while packets flow, such as ports to which clients connect."""
+    def serve(self, changes: Changes) -> AbstractAsyncContextManager[object]:
+        """Run tasks on the event loop, such as ports to which clients connect; packets flow soon (``Changes.begun``)."""
+        del changes
         return nullcontext()
 
     def pace(self, now_ns: int) -> None:
@@ -344,6 +341,34 @@ class Part:
 
     def leave_real_time(self) -> None:
         """Leave real-time scheduling permanently; a signal handler may call it."""
+
+    def add_flow(self, number: int, name: str, framing: Framing, stack: str) -> None:
+        """Learn of a flow of any part before its first datagram is sent: a ``FlowListener``."""
+
+    @property
+    def viewer(self) -> Viewer | None:
+        """Function that shows it the world of all sensors from a rig time on; None where it does not look at the scene."""
+        return None
+
+    @property
+    def breaker(self) -> Breaker | None:
+        """Function that gives it the rig's faults from a rig time on; None where none befalls it, or only as a sensor or what sends."""
+        return None
+
+    @property
+    def actors(self) -> Mapping[str, Actor]:
+        """Makers of timed changes that are not of sensors or of what they see, by the kind of the change."""
+        return {}
+
+    @property
+    def played(self) -> Mapping[str, Played]:
+        """Recordings that play, by name."""
+        return {}
+
+    def obstacle_map(self, setting: LidarSetting) -> ObstacleMap | None:
+        """Make an obstacle map for the returns of a lidar that is about to stream; None if this part reads none of it."""
+        del setting
+        return None
 
     @property
     def has_begun(self) -> bool:
@@ -376,3 +401,15 @@ class Part:
         """Faults of this part; losses are judged by ``health``."""
         del now_ns
         return ()
+
+
+def played(parts: Iterable[Part], name: str = "") -> dict[str, Played]:
+    """Recordings that play, by name; the one of a name, if it is given.
+
+    Raises:
+        ConfigError: none has this name.
+    """
+    found = {each: recording for part in tuple(parts) for each, recording in part.played.items()}
+    if name and name not in found:
+        raise ConfigError(f"a replay must be one of {', '.join(found) or '(none)'}, got {name}")
+    return {name: found[name]} if name else found

@@ -10,12 +10,14 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import TypeVar
 
+from hilsim.assembly.network import network_faults, scripted_faults
 from hilsim.config.part_kind import parts_of
 from hilsim.config.part_tables import part_kind
-from hilsim.config.rig import Rig, takes_timed_changes
+from hilsim.config.rig import Rig
+from hilsim.daemon.flows import Flows
 from hilsim.daemon.health import HealthMonitor
 from hilsim.daemon.part_list import make_parts
-from hilsim.daemon.parts import Needs, Part, Played, RigClock, RigContext, Say
+from hilsim.daemon.parts import Needs, Part, Played, RigClock, RigContext, Say, played
 from hilsim.daemon.sinks.follower import queue_slots
 from hilsim.daemon.sinks.live import LivePackets
 from hilsim.daemon.sinks.part import Sinks
@@ -26,8 +28,11 @@ from hilsim.daemon.streaming.instant import rig_clock
 from hilsim.daemon.streaming.sensors import Sensors
 from hilsim.daemon.streaming.stream import STALLED_S, Streaming
 from hilsim.errors import ConfigError, TransmitError
+from hilsim.faults.specs import FaultSpec
+from hilsim.limits import INJECTED_FAULTS
+from hilsim.protocols.ethernet import Framing
 from hilsim.telemetry.clocks import utc_ahead_ns
-from hilsim.telemetry.faults import Fault
+from hilsim.telemetry.faults import Fault, InjectedFault
 from hilsim.telemetry.loop import read_flows, read_loop_turn_age_s
 from hilsim.telemetry.readings import CommandCounts, HttpCounts, Reading
 from hilsim.transmit.brake import brake_reason
@@ -54,40 +59,38 @@ class RunningRig:
         health: Monitor that judges readings; ``HealthReporter`` reports its findings.
         commands: Counts of commands by datagram (``control.datagram_server``).
         http: Counts of requests over HTTP and WebSocket (``control.http_server``).
+        clock: Instants of rig time 0 and of the first packets, once they are known.
+        transmitter: Transmitter, from opening on.
+        changer: Maker of timed changes.
+        changes: Changes that wait for their rig times.
     """
+
+    transmitter: Transmitter
+    _flows: Flows
 
     def __init__(self, *, rig: Rig, say: Say = lambda _event, _keys: None) -> None:
         """Create a running rig for ``rig``; ``say`` is called with an event and its keys when a setting was changed for rendering to keep up."""
         self.health = HealthMonitor()
         self.commands = CommandCounts()
         self.http = HttpCounts()
-        self._context = RigContext(rig=rig, say=say, can_change=takes_timed_changes(rig))
-        self._parts = make_parts(self._context)
+        self._context = RigContext(rig=rig, say=say)
+        self._parts = [*make_parts(self._context)]
         self._tables = frozenset(rig.spec.parts)
+        sensors = self.part(Sensors)
+        self.changer = Changer(context=self._context, parts=self._parts, streams=sensors.streams, pacing=sensors.pacer.lock)
+        self.changes = ChangeQueue(self.changer)
+        self.changes.add_script(rig.script.changes if rig.script is not None else ())
+        self.clock = RigClock()
         self._open = ExitStack()
         self._changing = threading.Lock()
+        self._is_open = False
+        self._has_begun = False
         self._has_ended = False
-        self._changes: ChangeQueue | None = None
 
     @property
     def rig(self) -> Rig:
         """Present rig."""
         return self._context.rig
-
-    @property
-    def clock(self) -> RigClock:
-        """Instants of rig time 0 and of the first packets."""
-        return self._context.clock
-
-    @property
-    def epoch_ns(self) -> int:
-        """CLOCK_MONOTONIC time of rig time 0."""
-        return self._context.clock.epoch_ns
-
-    @property
-    def utc_epoch_ns(self) -> int:
-        """UTC of rig time 0."""
-        return self._context.clock.utc_epoch_ns
 
     def part(self, kind: type[P]) -> P:
         """Part of a kind."""
@@ -111,7 +114,7 @@ class RunningRig:
         """Load or compile every kernel that ``open`` and ``start`` need, without opening a port or a file, for a process that compiles ahead."""
         self.build()
         with self._make_transmitter(headroom_flows=0):
-            for part in reversed(self._parts):  # sensors have the obstacle maps that other parts read
+            for part in self._parts:
                 part.rehearse()
 
     @property
@@ -127,15 +130,23 @@ class RunningRig:
             CaptureError: the recording cannot be created.
         """
         self._open = ExitStack()
-        self._open.enter_context(self._make_transmitter(headroom_flows=_HEADROOM_FLOWS))
+        self.transmitter = self._open.enter_context(self._make_transmitter(headroom_flows=_HEADROOM_FLOWS))
+        self.changer.transmitter = self.transmitter
+        self._is_open = True
+        self._flows = Flows(self.transmitter, self._announce)
         try:
+            self.transmitter.set_faults(scripted_faults(self.rig))
             for part in self._parts:
-                part.open()
+                part.open(self._flows)
             for part in self._parts:
                 part.warm()
         except BaseException:
             self.stop()
             raise
+
+    def _announce(self, number: int, name: str, framing: Framing, stack: str) -> None:
+        for part in self._parts:
+            part.add_flow(number, name, framing, stack)
 
     def _make_transmitter(self, *, headroom_flows: int) -> Transmitter:
         needs = [part.needs() for part in self._parts]
@@ -145,15 +156,16 @@ class RunningRig:
             packet_rate_hz=sum(need.packet_rate_hz for need in needs),
             queues=sum(need.queues for need in needs),
         )
-        self._context.transmitter_or_none = Transmitter(
+        return Transmitter(
             self.rig.spec.transmit,
             flows=max(total.flows, 1),
             capacity=total.capacity_bytes,
             slots=ring_slots(self.rig),
             queues=total.queues,
             queue_slots=queue_slots(total.packet_rate_hz),
+            faults=int(INJECTED_FAULTS.bound) if self._context.can_change or scripted_faults(self.rig) else 0,
+            seed=self.rig.spec.seed,
         )
-        return self._context.transmitter
 
     def start(self) -> None:
         """Start streaming; rig time 0 is in the near future, or at the rig's ``transmit.epoch_utc``.
@@ -165,7 +177,7 @@ class RunningRig:
             ConfigError: rig time 0 has passed, and the rig cannot begin in the middle.
             TransmitError: the scheduling demanded is not permitted, or the machine is too busy to prepare the first packets within a minute.
         """
-        self._context.transmitter.start()
+        self.transmitter.start()
         ahead_ns = _START_UP_NS
         while not self._try_to_prime(ahead_ns):
             ahead_ns *= 2
@@ -173,21 +185,23 @@ class RunningRig:
                 raise TransmitError(
                     f"the first packets must be ready within {_LONGEST_START_UP_NS // 10**9} s, got too few: this machine is too busy (hilsim doctor)"
                 )
+        rendered_ns = max((each.render_thread.covered_ns - self.clock.epoch_ns for each in self.streams.values()), default=0)
+        self.clock = self.clock._replace(rendered_ns=rendered_ns)
         for part in self._parts:
-            part.start()
-        self._context.has_begun = True
+            part.start(self.clock)
+        self._has_begun = True
 
     def _try_to_prime(self, ahead_ns: int) -> bool:
-        self._context.clock = clock = rig_clock(self.rig, time.monotonic_ns() + ahead_ns)
-        return all(part.prime(clock.begin_ns - _MARGIN_NS) for part in self._parts)
+        self.clock = rig_clock(self.rig, time.monotonic_ns() + ahead_ns)
+        self.transmitter.set_epoch(self.clock.epoch_ns)
+        return all(part.prime(self.clock, self.clock.begin_ns - _MARGIN_NS) for part in self._parts)
 
     @asynccontextmanager
     async def serve(self) -> AsyncIterator[None]:
         """Run the parts' tasks on the event loop while the block runs."""
         async with AsyncExitStack() as served:
-            self._context.make_change = self.changes.make
             for part in self._parts:
-                await served.enter_async_context(part.serve())
+                await served.enter_async_context(part.serve(self.changes))
             await served.enter_async_context(self.changes.serve())
             yield
 
@@ -205,28 +219,24 @@ class RunningRig:
         """End every thread and close every socket; then returns the numbers of packets sent and not sent."""
         with self._changing:
             self._has_ended = True
-            transmitter = self._context.transmitter_or_none
+            totals: dict[str, int] = {}
             for part in reversed(self._parts):
                 if not part.follows_sending:
                     part.stop()
-            if transmitter is not None:
-                transmitter.stop()
-            totals = self._totals()
-            self._open.close()
+            if self._is_open:
+                self.transmitter.stop()
+                totals = self._totals()
+                self._open.close()
             for part in reversed(self._parts):
                 if part.follows_sending:
                     part.stop()
-            self._context.transmitter_or_none = None
-            self._context.rows.clear()
+            self._is_open = False
         return totals
 
     def _totals(self) -> dict[str, int]:
         """Numbers of packets sent, sent late, dropped because too late, and never rendered, of all open flows."""
-        transmitter = self._context.transmitter_or_none
-        if transmitter is None:
-            return {}
-        rows = sorted(self._context.rows)
-        totals = {name: int(transmitter.statistics.counters[rows, column].sum()) for name, column in _TOTALS.items()}
+        rows = sorted(self.transmitter.flows)
+        totals = {name: int(self.transmitter.statistics.counters[rows, column].sum()) for name, column in _TOTALS.items()}
         for part in self._parts:
             totals |= part.totals()
         return totals
@@ -252,10 +262,14 @@ class RunningRig:
             raise ConfigError(
                 f"{rig.path}: [transmit], [render], [metrics] and [control] cannot change while packets flow; restart the service for that"
             )
+        network = network_faults(rig, ())
+        self.transmitter.check_faults(network)
         with self.changer.lock:  # a timed change belongs to one rig or to the other
             added = [kind for kind, _ in parts_of(new) if kind.can_reload and kind.table not in self._tables]
-            parts = (*self._parts, *(part for kind in added if (part := kind.part(self._context)) is not None))
-            changes = [part.change(rig) for part in parts]
+            others = [part for kind in added if (part := kind.part(self._context)) is not None]
+            for part in others:
+                part.open(self._flows)  # of the present rig, which has nothing of it
+            changes = [part.change(rig) for part in (*self._parts, *others)]
             fixed = [table for table in {**now.parts, **new.parts} if new.part(table) != now.part(table) and not part_kind(table).can_reload]
             if fixed:
                 raise ConfigError(f"{rig.path}: {' and '.join(fixed)} cannot change while packets flow; restart the service for that")
@@ -263,10 +277,13 @@ class RunningRig:
                 if self._has_ended:
                     raise ConfigError(f"{rig.path}: a rig cannot change while it stops")
                 flows, retired = ([flow for change in changes for flow in getattr(change, name)] for name in ("flows", "retired"))
-                with self._context.transmitter.reserved(flows, retired):
-                    self._parts, self._tables = parts, self._tables | set(new.parts)
-                    done = tuple(line for change in changes for line in change.make())
+                with self.transmitter.reserved(flows, retired):
+                    self.changer.forget()
+                    self._parts.extend(others)
+                    self._tables |= set(new.parts)
+                    done = tuple(line for change in changes for line in change.make(self.clock))
                 self._context.settle(rig)
+                self.transmitter.set_faults(network)
         return done
 
     # -- looking -----------------------------------------------------------------------------------------------------------------------
@@ -279,8 +296,8 @@ class RunningRig:
     @property
     def played_out(self) -> bool:
         """Whether every recording has ended and all packets were sent."""
-        rings, states = self.transmitter.rings, [each.state() for each in self.played().values()]
-        return all(state.has_ended or state.fault for state in states) and bool((rings.head[:, 0] == rings.tail[:, 0]).all())
+        states = [each.state() for each in self.played().values()]
+        return all(state.has_ended or state.fault for state in states) and self.transmitter.is_idle
 
     @property
     def summary(self) -> str:
@@ -293,22 +310,9 @@ class RunningRig:
         for part in self._parts:
             yield from part.lines()
 
-    @property
-    def changer(self) -> Changer:
-        """Maker of timed changes."""
-        return self.part(Sensors).changer
-
-    @property
-    def changes(self) -> ChangeQueue:
-        """Changes that wait for their rig times."""
-        if self._changes is None:
-            self._changes = ChangeQueue(self.changer)
-            self._changes.add_script(self.rig.script.changes if self.rig.script is not None else ())
-        return self._changes
-
     def played(self, name: str = "") -> dict[str, Played]:
-        """Recordings that play, as ``RigContext.chosen`` gives them."""
-        return self._context.chosen(name)
+        """Recordings that play, as ``daemon.parts.played`` gives them."""
+        return played(self._parts, name)
 
     @property
     def played_notes(self) -> tuple[tuple[str, str], ...]:
@@ -323,17 +327,12 @@ class RunningRig:
     @property
     def live_packets(self) -> LivePackets | None:
         """Stream of the sent packets for clients; None while nothing is sent, or if the rig has no control socket or port."""
-        return self.part(Sinks).live if self._context.has_begun else None
+        return self.part(Sinks).live if self._has_begun else None
 
     @property
     def streams(self) -> dict[str, Streaming]:
         """Streaming sensors by name."""
         return dict(self.part(Sensors).streams)
-
-    @property
-    def transmitter(self) -> Transmitter:
-        """Transmitter, for measurements."""
-        return self._context.transmitter
 
     @property
     def passes(self) -> int:
@@ -358,9 +357,10 @@ class RunningRig:
         """All values for the metrics; blocks only for system calls, a fraction of a millisecond."""
         transmitter = self.transmitter
         now_ns = time.monotonic_ns()
-        rows = dict(self._context.rows)  # metrics are read in a worker thread, while a reload may change the rows
-        names = [rows.get(row, "") for row in range(max(rows, default=-1) + 1)]
-        flows = read_flows(names, transmitter.statistics, transmitter.rings, now_ns)
+        rig_ns = now_ns - self.clock.epoch_ns
+        rows = transmitter.flows
+        names = [rows[row].name if row in rows else "" for row in range(max(rows, default=-1) + 1)]
+        flows = read_flows(names, transmitter.statistics, transmitter.rings, now_ns, transmitter.network.arrays.counts)
         turn_age_s = read_loop_turn_age_s(transmitter.statistics, now_ns)
         reading = Reading(
             flows=tuple(flow for flow in flows if flow.sensor),
@@ -370,17 +370,22 @@ class RunningRig:
             commands=self.commands if self.rig.spec.control.listen else None,
             http=self.http if self.rig.spec.control.http else None,
             drops=read_kernel_drops(flow.socket for flow in transmitter.flows.values()),
-            utc_offset_s=(utc_ahead_ns() - (self.utc_epoch_ns - self.epoch_ns)) / 1e9 if self.epoch_ns else None,
+            utc_offset_s=(utc_ahead_ns() - (self.clock.utc_epoch_ns - self.clock.epoch_ns)) / 1e9 if self.clock.epoch_ns else None,
             faults=self._faults(turn_age_s, now_ns),
+            injected=tuple(InjectedFault(each.label, each.kind, each.on, each.begin_ns <= rig_ns) for each in self.injected(rig_ns)),
         )
         for part in self._parts:
             reading = part.add_reading(reading, now_ns)
         reading = replace(reading, scheduling={thread: mode for thread, mode in reading.scheduling.items() if mode})
         return self.health.complete(reading, now_ns)
 
+    def injected(self, rig_ns: int) -> tuple[FaultSpec, ...]:
+        """Faults on command that act at a rig time or later."""
+        return tuple(fault for fault in self.changer.faults if fault.end_ns > rig_ns)
+
     def _faults(self, turn_age_s: float | None, now_ns: int) -> tuple[Fault, ...]:
         """Faults of threads that have ended or are silent; losses are judged by ``health``."""
-        if not self._context.has_begun:
+        if not self._has_begun:
             return (Fault(key="starting", text="nothing is sent yet"),)
         found: list[Fault] = []
         if not self.transmitter.running:

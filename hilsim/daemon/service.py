@@ -167,6 +167,7 @@ async def _streams(running: RunningRig, start: Start) -> AsyncIterator[str]:
         await _await_rig_time(running.rig, start)
         with _braked(running):
             await start.work("starting", running.start)
+            running.changes.begin(running.clock)
             async with _metrics(running, metrics_port) as metrics:
                 await _await_packets(running, start)
                 yield metrics

@@ -52,6 +52,30 @@ class Effect(IntEnum):
     """Changes the pulse's state in position packets, which is its number: the state, ppm too fast without the pulse."""
     SENTENCE = 10
     """Falsifies the receiver's sentence: whether there is none, whether it is invalid, delay (s), seconds ahead, share of garbled characters."""
+    THERMAL = 11
+    """Changes the thermal status in position packets: the status, the temperature at shutdown (degrees Celsius)."""
+    FLAP = 100
+    """Lets nothing pass for a time, then everything: ms, ms."""
+    LOSE = 101
+    """Loses datagrams, by a state that changes at random times: mean ms in the good and the bad state, share lost in each."""
+    CORRUPT = 102
+    """Changes bits: share of all bits, share of the datagrams of which one bit is changed."""
+    CUT = 103
+    """Cuts payloads: share, bytes that are left."""
+    CHECKSUM = 104
+    """Writes wrong checksums: share of UDP's, of IP's."""
+    TAG = 105
+    """Adds a tag of IEEE 802.1Q: VLAN, priority."""
+    QUEUE = 106
+    """A queue: ms that it is shut, every so many ms, bit/s, bytes that it holds."""
+    DELAY = 107
+    """Delays: ms, ms of jitter, mean ms between changes of the jitter, its ``Jitter``."""
+    REORDER = 108
+    """Delays some: share, most ms."""
+    REPEAT = 109
+    """Repeats: share, ms from a datagram to its copy."""
+    FRAGMENT = 110
+    """Cuts frames into fragments: share, bytes of the largest IP packet, share of those whose last fragment leaves first."""
     BIAS = 200
     """Adds to a reading: its ``Unit``, what is added to each axis."""
     NOISE = 201
@@ -86,6 +110,18 @@ class Effect(IntEnum):
     """Repeats the last range."""
     MUTE = 312
     """Sends nothing."""
+
+
+class Jitter(IntEnum):
+    """Distribution of what is added to a delay."""
+
+    UNIFORM = 0
+    NORMAL = 1
+    PARETO = 2
+
+
+RAW_EFFECTS = frozenset({Effect.CHECKSUM, Effect.TAG, Effect.FRAGMENT})
+"""Effects upon headers, which only frames that hilsim makes itself have: ``mode = "ethernet"``."""
 
 
 class Unit(IntEnum):
@@ -152,6 +188,28 @@ def _transmission(default: float) -> Key:
     return Key("transmission", "Share of the light that passes one way; the echo has its square", default, 0, 1)
 
 
+_LOST = Key("share", "Share of the datagrams that it befalls, each by itself", 0.01, 0, 1)
+_GOOD_MS = Key("good_ms", "Mean time in the good state", 1000.0, 0.01, 1e7)
+_BAD_MS = Key("bad_ms", "Mean time in the bad state", 10.0, 0.01, 1e7)
+_GOOD_LOSS = Key("good_loss", "Share lost in the good state", 0.0, 0, 1)
+_BAD_LOSS = Key("bad_loss", "Share lost in the bad state", 1.0, 0, 1)
+_DELAY_MS = Key("delay_ms", "Delay of every datagram", 10.0, 0, 10_000)
+_CORRELATION_MS = Key(
+    "correlation_ms", "Mean time after which the jitter is drawn anew, for all flows; 0: for each datagram by itself", 0.0, 0, 10_000
+)
+_QUEUE_BYTES = Key("queue_bytes", "Bytes that the queue holds; what has no room is lost", 1_000_000, 0, 1_000_000_000)
+
+
+def _burst_loss(kind: str, meaning: str, good_ms: float, bad_ms: float) -> FaultRow:
+    keys = (_GOOD_MS._replace(default=good_ms), _BAD_MS._replace(default=bad_ms), _GOOD_LOSS, _BAD_LOSS)
+    return FaultRow(kind, Place.NETWORK, meaning, Effect.LOSE, ("good_ms", "bad_ms", "good_loss", "bad_loss"), keys)
+
+
+def _delay(kind: str, meaning: str, jitter: Jitter, jitter_key: str) -> FaultRow:
+    keys = (_DELAY_MS, Key("jitter_ms", jitter_key, 1.0, 0, 1000), _CORRELATION_MS)
+    return FaultRow(kind, Place.NETWORK, meaning, Effect.DELAY, ("delay_ms", "jitter_ms", "correlation_ms", float(jitter)), keys)
+
+
 def _silent(unit: Unit, word: str, frozen: str, off: str) -> tuple[FaultRow, ...]:
     """Faults of a vehicle's sensor that gives nothing new."""
     return (
@@ -193,6 +251,7 @@ _BEARING = Key("bearing_deg", "Direction, clockwise from north", 90.0, 0, 360)
 _MOTORS = Key("motors", "Numbers of the motors, from 1, in the order of the profile's rotors", REQUIRED, 1, 16, tuple[int, ...])
 _SPEED = Key("speed_mps", "Speed over ground at which the position runs away", 2.0, 0, 300)
 _CLIMB = Key("climb_mps", "Speed upwards at which it runs away", 0.0, -100, 100)
+
 
 FAULTS: tuple[FaultRow, ...] = (
     FaultRow(
@@ -455,6 +514,129 @@ FAULTS: tuple[FaultRow, ...] = (
         Effect.SENTENCE,
         (0.0, 0.0, 0.0, 0.0, "share"),
         (Key("share", "Share of the characters", 0.05, 0, 1),),
+    ),
+    FaultRow(
+        "overheated",
+        Place.SENSOR,
+        "Position packets report a thermal shutdown, and its temperature; with link_flap or loss of its data flow the sensor sends no data either.",
+        Effect.THERMAL,
+        (1.0, "temperature_c"),
+        (Key("temperature_c", "Temperature at shutdown", 85, 0, 127),),
+    ),
+    FaultRow(
+        "link_flap",
+        Place.NETWORK,
+        "A link is down, then up, again and again, from its begin on: nothing passes while it is down.",
+        Effect.FLAP,
+        ("down_ms", "up_ms"),
+        (Key("down_ms", "Time down", 1000.0, 0.01, 1e7), Key("up_ms", "Time up; 0: it stays down", 9000.0, 0, 1e7)),
+    ),
+    FaultRow("loss", Place.NETWORK, "Datagrams are lost, each by itself.", Effect.LOSE, (1.0, 1.0, "share", "share"), (_LOST,)),
+    _burst_loss(
+        "burst_loss", "Datagrams are lost in bursts (Gilbert-Elliott, in time): a link changes between a good and a bad state.", 1000.0, 10.0
+    ),
+    _burst_loss("bad_cable", "A bad cable: bursts of two datagrams of a VLP-16, about one in five hundred is lost.", 1327.0, 2.65),
+    _burst_loss("wifi", "Wi-Fi: bursts of three datagrams of a VLP-16, about 3 % are lost.", 133.0, 4.42),
+    _burst_loss("loaded_switch", "A loaded switch: rare bursts of ten datagrams of a VLP-16, about one in a thousand is lost.", 13_270.0, 13.27),
+    FaultRow(
+        "corrupt",
+        Place.NETWORK,
+        "Bits of payloads are changed: a share of all of them, and one of a `share` of the datagrams. Checksums are right, so receivers get them.",
+        Effect.CORRUPT,
+        ("bit_error_ratio", "share"),
+        (
+            Key("bit_error_ratio", "Share of all bits", 0.0, 0, 0.01),
+            _LOST._replace(meaning="Share of the datagrams of which one random bit is changed"),
+        ),
+    ),
+    FaultRow(
+        "truncate",
+        Place.NETWORK,
+        "Payloads end too early.",
+        Effect.CUT,
+        ("share", "payload_bytes"),
+        (_LOST, Key("payload_bytes", "Bytes that are left; shorter payloads stay as they are", 600, 0, 65_507)),
+    ),
+    FaultRow(
+        "bad_checksum",
+        Place.NETWORK,
+        'Checksums are wrong, and the receiver\'s kernel discards the frame (`mode = "ethernet"`).',
+        Effect.CHECKSUM,
+        ("share", "ip_share"),
+        (_LOST._replace(meaning="Share of the frames with a wrong UDP checksum"), Key("ip_share", "Share with a wrong IP checksum", 0.0, 0, 1)),
+    ),
+    FaultRow(
+        "vlan",
+        Place.NETWORK,
+        'Frames have a tag of IEEE 802.1Q that the receiver does not expect (`mode = "ethernet"`).',
+        Effect.TAG,
+        ("vlan", "priority"),
+        (Key("vlan", "Number of the VLAN; 0: a tag with a priority alone", 1, 0, 4094), Key("priority", "Priority", 0, 0, 7)),
+    ),
+    FaultRow(
+        "hold",
+        Place.NETWORK,
+        "A switch or a host stalls again and again: it holds what arrives, and then sends all of it at the rate of the line.",
+        Effect.QUEUE,
+        ("hold_ms", "every_ms", "line_bps", "queue_bytes"),
+        (
+            Key("hold_ms", "Time for which it stalls, at the begin of each period", 20.0, 0.01, 10_000),
+            Key("every_ms", "Period", 1000.0, 0.02, 1e7),
+            Key("line_bps", "Rate of the line; a datagram has 66 bytes beside its payload there", 1e9, 1e4, 1e12),
+            _QUEUE_BYTES,
+        ),
+    ),
+    FaultRow(
+        "rate_limit",
+        Place.NETWORK,
+        "A line that is too slow: its queue fills, and what has no room is lost (tail drop).",
+        Effect.QUEUE,
+        (0.0, 1.0, "rate_bps", "queue_bytes"),
+        (
+            Key("rate_bps", "Rate of the line; a datagram has 66 bytes beside its payload there", 1e7, 1e4, 1e12),
+            _QUEUE_BYTES._replace(default=100_000),
+        ),
+    ),
+    _delay("delay", "Datagrams arrive later, by a fixed time and a uniform jitter.", Jitter.UNIFORM, "Most that is added or taken away"),
+    _delay(
+        "normal_delay",
+        "Datagrams arrive later, by a normal distribution; `jitter_ms` is its standard deviation.",
+        Jitter.NORMAL,
+        "Standard deviation",
+    ),
+    _delay(
+        "pareto_delay",
+        "Datagrams arrive later, by a distribution with a long tail (Lomax of shape 3); `jitter_ms` is the mean of what it adds.",
+        Jitter.PARETO,
+        "Mean of what is added, which is at most a hundred times that",
+    ),
+    FaultRow(
+        "reorder",
+        Place.NETWORK,
+        "Some datagrams are overtaken by those after them.",
+        Effect.REORDER,
+        ("share", "delay_ms"),
+        (_LOST, _DELAY_MS._replace(meaning="Longest delay of these, which is uniform: it is overtaken by what is due meanwhile", default=5.0)),
+    ),
+    FaultRow(
+        "duplicate",
+        Place.NETWORK,
+        "Some datagrams arrive twice.",
+        Effect.REPEAT,
+        ("share", "delay_ms"),
+        (_LOST, _DELAY_MS._replace(meaning="Time from a datagram to its copy", default=0.0)),
+    ),
+    FaultRow(
+        "fragments",
+        Place.NETWORK,
+        'Frames are cut into fragments of IP (`mode = "ethernet"`).',
+        Effect.FRAGMENT,
+        ("share", "mtu_bytes", "swapped_share"),
+        (
+            _LOST._replace(default=1.0),
+            Key("mtu_bytes", "Largest IP packet", 576, 68, 65_535),
+            Key("swapped_share", "Share of those whose last fragment leaves first", 1.0, 0, 1),
+        ),
     ),
     *_reading(Unit.ACCELEROMETER, "accelerometer", "mps2", "x y z", 0.5, 1.0, 20.0),
     *_reading(Unit.GYROSCOPE, "gyroscope", "radps", "x y z", 0.05, 0.05, 0.5),

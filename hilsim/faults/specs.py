@@ -1,6 +1,7 @@
 """Tables of faults, one class each, made of the catalogue's rows."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass
 from fnmatch import fnmatchcase
 from functools import reduce
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Discriminator
 
 from hilsim.errors import require
-from hilsim.faults.catalogue import FAULTS, REQUIRED, FaultRow, Key, Place
+from hilsim.faults.catalogue import FAULTS, RAW_EFFECTS, REQUIRED, FaultRow, Key, Place
 
 LATEST_S = 1e8
 """Latest rig time of a fault, three years."""
@@ -57,6 +58,8 @@ class FaultSpec:
             yield 0.0 <= ramp_s <= LATEST_S, f"{word} must be 0 to {LATEST_S:.0e}, got {ramp_s}"
         yield self.ramp_out_s == 0.0 or self.for_s is not None, "for_s must be given with ramp_out_s, got none"
         yield 0 <= self.seed < 2**32, f"seed must be 0 to 2^32 - 1, got {self.seed}"
+        hold_ms, every_ms = getattr(self, "hold_ms", 0.0), getattr(self, "every_ms", math.inf)
+        yield hold_ms < every_ms, f"hold_ms must be less than every_ms, got {hold_ms} and {every_ms}"
         for key in self.row.keys:
             yield from _key_rules(key, getattr(self, key.name))
 
@@ -76,8 +79,12 @@ class FaultSpec:
         return 2**62 if self.for_s is None else self.begin_ns + round(self.for_s * 1e9)
 
     def befalls(self, name: str) -> bool:
-        """Whether it befalls what has a name."""
-        return fnmatchcase(name, self.on)
+        """Whether it befalls what has a name: a sensor, or a flow ``"<sensor>/<flow>"``, which its sensor's name befalls as well."""
+        return fnmatchcase(name, self.on) or ("/" in name and fnmatchcase(name.partition("/")[0], self.on))
+
+    def can_befall(self, sender: str) -> bool:
+        """Whether it befalls a sensor, a replay or another sender of a name, or a flow of it."""
+        return fnmatchcase(sender, self.on.partition("/")[0])
 
     def is_called(self, name: str) -> bool:
         """Whether it has a name or kind, or one of a pattern."""
@@ -146,24 +153,38 @@ def faults_on(faults: tuple[FaultSpec, ...], name: str, place: Place) -> tuple[F
 
 
 _BEFALLEN = {
-    Place.SENSOR: "a sensor",
     Place.VEHICLE: "a vehicle that a flight controller reads over MAVLink",
     Place.MOTOR: "a vehicle",
     Place.LINE: "a device on a serial port, or a vehicle with one",
     Place.RANGE: "a range sensor",
 }
-"""What ``on`` of a fault of each place names."""
+"""What ``on`` of a fault names, of places beside sensors and the network."""
 
 
-def fault_rules(faults: tuple[FaultSpec, ...], sensors: Sequence[str], others: Sequence[tuple[Place, str]] = ()) -> Iterator[tuple[bool, str]]:
+def fault_rules(
+    faults: tuple[FaultSpec, ...], sensors: Sequence[str], senders: Mapping[str, bool] | None = None, others: Sequence[tuple[Place, str]] = ()
+) -> Iterator[tuple[bool, str]]:
     """Check that each fault befalls something that a rig has.
 
     Args:
         faults: The rig's faults.
         sensors: Names of its sensors.
-        others: Places and names of what faults can befall beside them.
+        senders: Names of all that sends, and whether it sends whole frames.
+        others: Places and names of what else faults can befall.
     """
+    senders = dict.fromkeys(sensors, False) if senders is None else senders
     for number, fault in enumerate(faults):
-        names = [name for place, name in (*((Place.SENSOR, sensor) for sensor in sensors), *others) if place == fault.row.place]
-        befallen = f"{_BEFALLEN[fault.row.place]} of the rig ({', '.join(names) or 'none'})"
-        yield any(map(fault.befalls, names)), f'fault[{number}].on must name {befallen}, or be a pattern, got "{fault.on}"'
+        names = ", ".join(sensors) or "none"
+        if fault.row.place == Place.SENSOR:
+            yield any(map(fault.befalls, sensors)), f'fault[{number}].on must name a sensor of the rig ({names}), or be a pattern, got "{fault.on}"'
+            continue
+        if fault.row.place != Place.NETWORK:
+            found = [name for place, name in others if place == fault.row.place]
+            text = f"{_BEFALLEN[fault.row.place]} of the rig ({', '.join(found) or 'none'})"
+            yield any(map(fault.befalls, found)), f'fault[{number}].on must name {text}, or be a pattern, got "{fault.on}"'
+            continue
+        befallen = {name: is_raw for name, is_raw in senders.items() if fault.can_befall(name)}
+        names = ", ".join(senders) or "none"
+        yield bool(befallen), f'fault[{number}].on must name what sends ({names}), a flow of it like NAME/data, or be a pattern, got "{fault.on}"'
+        is_made = fault.row.effect not in RAW_EFFECTS or not befallen or any(befallen.values())
+        yield is_made, f'fault[{number}]: {fault.kind} needs frames, network.mode = "ethernet", and {", ".join(befallen)} has mode = "udp"'

@@ -58,6 +58,11 @@ class FaultTable(NamedTuple):
     tells: bool
 
 
+def fault_seed(spec: FaultSpec, seed: int) -> int:
+    """Seed of a fault's random numbers in a rig of a seed, which does not depend on other faults."""
+    return (seed ^ spec.seed << 32 ^ crc32(f"{spec.kind} {spec.label}".encode())) & _POSITIVE
+
+
 def build_fault_table(specs: Sequence[FaultSpec], channels: int, seed: int) -> FaultTable:
     """Faults for kernels, of a sensor of so many channels, or a vehicle of so many motors, in a rig of a seed."""
     rows = len(specs)
@@ -79,7 +84,7 @@ def build_fault_table(specs: Sequence[FaultSpec], channels: int, seed: int) -> F
         end_ns=np.array([spec.end_ns for spec in order], np.int64),
         ramp_ns=np.array([(1e9 * spec.ramp_s, 1e9 * spec.ramp_out_s) for spec in order], np.float64).reshape(rows, 2),
         is_exponential=np.array([spec.ramp == "exponential" for spec in order], np.bool_),
-        seed=np.array([(seed ^ spec.seed << 32 ^ crc32(f"{spec.kind} {spec.label}".encode())) & _POSITIVE for spec in order], np.int64),
+        seed=np.array([fault_seed(spec, seed) for spec in order], np.int64),
         value=value,
         share=np.array([getattr(spec, "share", 1.0) for spec in order], np.float64),
         channel=channel,
@@ -88,7 +93,7 @@ def build_fault_table(specs: Sequence[FaultSpec], channels: int, seed: int) -> F
         adds=Effect.ECHO in effects,
         falsifies=not effects.isdisjoint({Effect.ERROR, Effect.BYTE, Effect.ORDER, Effect.READING}),
         turns=Effect.TURN in effects,
-        tells=not effects.isdisjoint({Effect.STAMP, Effect.PULSE, Effect.SENTENCE}),
+        tells=not effects.isdisjoint({Effect.STAMP, Effect.PULSE, Effect.SENTENCE, Effect.THERMAL}),
     )
 
 

@@ -18,8 +18,9 @@ from hilsim.config.part_tables import known_kinds
 from hilsim.config.rig import Rig
 from hilsim.config.script import Script
 from hilsim.errors import ConfigError
+from hilsim.offline.merging import Merged
 from hilsim.offline.part_file import written_whole
-from hilsim.offline.spans import Merged, build_offline, spans
+from hilsim.offline.spans import build_offline, spans
 from hilsim.offline.truth_file import TruthFile
 from hilsim.world.render.renderer import Renderer
 
@@ -125,6 +126,7 @@ def record(
             threads,
             with_truth=truth is not None,
             renderer=renderer,
+            network=offline.network(),
         ):
             sink.write(numbers.batch(batch, utc_epoch_ns))
             if truth_file is not None and rows is not None:

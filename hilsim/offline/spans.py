@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
@@ -16,11 +16,13 @@ from hilsim.config.part_kind import carrier, parts_of, sees_scene
 from hilsim.config.rig import Rig
 from hilsim.config.script import ChangeSpec, Script
 from hilsim.daemon.precompile import compile_beside
-from hilsim.emulator.batch import DatagramBatch, Flow
+from hilsim.emulator.batch import DatagramBatch
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.truth import Truth, packets_with_truth
 from hilsim.errors import ConfigError
 from hilsim.offline.fault_causes import faults_in_truth
+from hilsim.offline.merging import Merged, merged
+from hilsim.offline.network import NetworkPath, network_path
 from hilsim.offline.truth_file import PacketsTruth, SensorsTruth, merged_truth
 from hilsim.world.render.renderer import Renderer
 from hilsim.world.scene.world import World
@@ -29,7 +31,7 @@ from hilsim.world.scene.world import World
 class Span(NamedTuple):
     """A stretch of rig time: datagrams of all flows, and the ground truth of the emulated sensors, if requested."""
 
-    batch: "Merged"
+    batch: Merged
     truth: SensorsTruth | None
 
 
@@ -62,48 +64,6 @@ class OverlaidSource(OfflineSource, Protocol):
         """Deadline of each row's packet, ``int64[n]``, and the rows of ``truth``, which is emptied."""
 
 
-class Merged(NamedTuple):
-    """Datagrams of several flows in the order of their deadlines.
-
-    Attributes:
-        deadline_ns: ``int64[n]``, rig time.
-        flow: ``int64[n]``, index of each datagram's flow in ``flows``.
-        size: ``int32[n]``, bytes.
-        payload: ``uint8[n, capacity]``.
-        flows: Flows in the order of the batches.
-    """
-
-    deadline_ns: npt.NDArray[np.int64]
-    flow: npt.NDArray[np.int64]
-    size: npt.NDArray[np.int32]
-    payload: npt.NDArray[np.uint8]
-    flows: tuple[Flow, ...]
-
-
-def merged(batches: list[DatagramBatch]) -> Merged:
-    """Merge the datagrams of several flows by deadline; equal deadlines are in the order of the flows."""
-    if len(batches) == 1:
-        (only,) = batches
-        order = np.argsort(only.deadline_ns, kind="stable")
-        return Merged(only.deadline_ns[order], np.zeros(order.size, np.int64), only.size[order], only.payload[order], (only.flow,))
-    capacity = max(batch.payload.shape[1] for batch in batches)
-    counts = [batch.size.size for batch in batches]
-    payload = np.zeros((sum(counts), capacity), np.uint8)
-    row = 0
-    for batch in batches:
-        payload[row : row + batch.size.size, : batch.payload.shape[1]] = batch.payload
-        row += batch.size.size
-    deadline = np.concatenate([batch.deadline_ns for batch in batches])
-    order = np.argsort(deadline, kind="stable")
-    return Merged(
-        deadline[order],
-        np.repeat(np.arange(len(batches)), counts)[order],
-        np.concatenate([batch.size for batch in batches])[order],
-        payload[order],
-        tuple(batch.flow for batch in batches),
-    )
-
-
 def _render(number: int, lidar: LidarEmulator, start_ns: int, stop_ns: int) -> tuple[DatagramBatch, PacketsTruth]:
     """Render a lidar's data packets due in a stretch of rig time, with their ground truth."""
     first = lidar.first_data_packet(start_ns)
@@ -131,6 +91,14 @@ class OfflineRig:
     lidars: tuple[LidarEmulator, ...]
     first_scenery: Scenery | None
     script: Script | None = None
+
+    def network(self) -> NetworkPath | None:
+        """The way of its datagrams from the sensors' sockets on, at rig time 0; None for one without faults.
+
+        Raises:
+            ConfigError: a fault of the script cannot be made.
+        """
+        return network_path(self.rig, self.script)
 
     def sources(self, threads: int = 1) -> list[tuple[str, OfflineSource]]:
         """Names and sources of the rig's parts, those that stand for sensors first, each at its beginning and with a number of threads.
@@ -209,15 +177,20 @@ def spans(
     *,
     with_truth: bool,
     renderer: Renderer | None = None,
+    network: NetworkPath | None = None,
 ) -> Iterator[Span]:
     """Render everything sent in ``[start_ns, stop_ns)`` of rig time, merged, ``batch_ns`` at a time, by ``threads`` threads with bounded memory.
 
     If ``renderer`` is given, it casts the rays; with ``threads`` above 1, several threads call it at a time. Sources continue from their present place, and
-    their datagrams due before ``start_ns`` are discarded.
+    their datagrams due before ``start_ns`` are discarded. What a ``network`` holds or remembers is as if all had been rendered from rig time 0 on.
     """
+    first_ns = network.earliest_ns(start_ns) if network is not None else start_ns
+
+    def end_of(begin_ns: int) -> int:
+        return min(begin_ns + batch_ns, stop_ns if begin_ns >= start_ns else start_ns)
 
     def render(begin_ns: int) -> tuple[list[DatagramBatch], list[PacketsTruth]]:
-        end_ns = min(begin_ns + batch_ns, stop_ns)
+        end_ns = end_of(begin_ns)
         parts = [_render(number, lidar, begin_ns, end_ns) for number, lidar in enumerate(lidars)] if with_truth else []
         data = [packets for packets, _ in parts] if with_truth else [lidar.data_span(begin_ns, end_ns, renderer) for lidar in lidars]
         positions = [lidar.position_span(begin_ns, end_ns) for lidar in lidars]
@@ -229,16 +202,19 @@ def spans(
     for each in overlaid.values():
         each.truth = []
     for source in sources:
-        for passed_ns in (*range(batch_ns, start_ns, batch_ns), start_ns):
+        for passed_ns in (*range(batch_ns, first_ns, batch_ns), first_ns):
             source.span(passed_ns)
-    begins = iter(range(start_ns, stop_ns, batch_ns))
+    begins = chain(range(first_ns, start_ns, batch_ns), range(start_ns, stop_ns, batch_ns))
     with ThreadPoolExecutor(threads, thread_name_prefix="record") as pool:
         waiting = [(begin, pool.submit(render, begin)) for begin in islice(begins, 2 * threads)]
         while waiting:
             begin_ns, rendered = waiting.pop(0)
             batches, parts = rendered.result()
-            batches = batches + [batch for source in sources for batch in source.span(min(begin_ns + batch_ns, stop_ns))]
+            batches = batches + [batch for source in sources for batch in source.span(end_of(begin_ns))]
             waiting.extend((begin, pool.submit(render, begin)) for begin in islice(begins, 1))
-            if batches:
+            batch = merged(batches) if batches else None
+            if network is not None:
+                batch = network.passed(batch, end_of(begin_ns))
+            if begin_ns >= start_ns and batch is not None:
                 parts += [PacketsTruth(number, *each.take_truth()) for number, each in overlaid.items()]
-                yield Span(merged(batches), merged_truth(parts) if parts else None)
+                yield Span(batch, merged_truth(parts) if parts else None)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from hilsim.assembly.build import Scenery, build_lidar, build_scenery
 from hilsim.assembly.changed import RigState, follow
+from hilsim.assembly.network import network_faults
 from hilsim.config.part_kind import carrier, parts_of
 from hilsim.config.rig import Rig
 from hilsim.daemon.precompile import compile_beside
@@ -205,6 +206,10 @@ class Stepper:
         """
         if (carrying := carrier(rig.spec)) is not None:
             raise ConfigError(f"{rig.path}: a rig that is stepped must have no [{carrying.table}]: the program that steps it moves the platform")
+        if network_faults(rig, ()):
+            raise ConfigError(
+                f"{rig.path}: faults of the network must not be given for a rig that is stepped: its packets go to the program, got some"
+            )
         recorders = [found for kind, specs in parts_of(rig.spec) for each in specs if (found := kind.step(rig, each)) is not None]
         compile_beside(rig)
         self.rig, self.now_ns = rig, -1

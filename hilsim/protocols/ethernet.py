@@ -33,6 +33,7 @@ from hilsim.errors import require
 from hilsim.protocols.flow_key import FlowKey
 
 HEADER_SIZE = 42
+TAG_SIZE = 4
 # Offsets in a frame.
 _IP_START, _IP_LENGTH, _IP_IDENTIFICATION, _IP_CHECKSUM, _ADDRESSES, _IP_END = (constant(offset) for offset in (14, 16, 18, 24, 26, 34))
 _UDP_LENGTH, _UDP_CHECKSUM = constant(38), constant(40)
@@ -195,7 +196,85 @@ def write_headers(
     _put_16(0xFFFF ^ _folded_sum(frame, _IP_START, _IP_END, _NOTHING), frame, _IP_CHECKSUM)
     _put_16(8 + payload_size, frame, _UDP_LENGTH)
     if udp_checksum:
-        pseudo_header = 17 + 8 + payload_size
-        checksum = 0xFFFF ^ _folded_sum(frame, _ADDRESSES, HEADER_SIZE + payload_size, pseudo_header)
-        _put_16(checksum if checksum != 0 else 0xFFFF, frame, _UDP_CHECKSUM)
+        _put_16(_checksum_of(frame, payload_size), frame, _UDP_CHECKSUM)
     return HEADER_SIZE + payload_size
+
+
+@kernel
+def _checksum_of(frame: npt.NDArray[np.uint8], payload_size: int) -> int:
+    """UDP checksum of a frame whose own is 0."""
+    pseudo_header = 17 + 8 + payload_size
+    checksum = 0xFFFF ^ _folded_sum(frame, _ADDRESSES, HEADER_SIZE + payload_size, pseudo_header)
+    return checksum if checksum != 0 else 0xFFFF
+
+
+@kernel
+def fit_headers(frame: npt.NDArray[np.uint8], payload_size: int) -> None:
+    """Write the lengths and checksums of a frame whose payload has been changed; one without a UDP checksum stays without."""
+    has_checksum = frame[_UDP_CHECKSUM] | frame[_UDP_CHECKSUM + 1]
+    _put_16(28 + payload_size, frame, _IP_LENGTH)
+    write_ip_checksum(frame, _IP_START)
+    _put_16(8 + payload_size, frame, _UDP_LENGTH)
+    _put_16(_NOTHING, frame, _UDP_CHECKSUM)
+    if has_checksum != 0:
+        _put_16(_checksum_of(frame, payload_size), frame, _UDP_CHECKSUM)
+
+
+@kernel
+def write_ip_checksum(frame: npt.NDArray[np.uint8], start: int) -> None:
+    """Write the checksum of the IP header that begins at ``start``."""
+    _put_16(_NOTHING, frame, start + 10)
+    _put_16(0xFFFF ^ _folded_sum(frame, start, start + 20, _NOTHING), frame, start + 10)
+
+
+@kernel
+def spoil_checksums(frame: npt.NDArray[np.uint8], payload_size: int, of_udp: bool, of_ip: bool) -> None:  # noqa: FBT001 - a kernel takes plain positional scalars
+    """Write wrong checksums."""
+    if of_udp:
+        _put_16(_NOTHING, frame, _UDP_CHECKSUM)
+        _put_16(_checksum_of(frame, payload_size) ^ 0x5A5A or 1, frame, _UDP_CHECKSUM)
+    if of_ip:
+        frame[_IP_CHECKSUM] ^= 0x5A
+
+
+@kernel
+def write_fragment(frame: npt.NDArray[np.uint8], size: int, part_size: int, number: int, identification: int, fragment: npt.NDArray[np.uint8]) -> int:
+    """Write a fragment of a frame; returns its size.
+
+    Args:
+        frame: ``uint8[>= size]``, a frame, with or without a tag.
+        size: Size of the frame.
+        part_size: Bytes of IP payload in each fragment but the last, a multiple of 8.
+        number: Number of the fragment, from 0.
+        identification: IP identification of all of them.
+        fragment: ``uint8[...]``, written.
+    """
+    start = ip_start(frame)
+    first = start + 20 + number * part_size
+    length = min(part_size, size - first)
+    for at in range(start + 20):
+        fragment[at] = frame[at]
+    for at in range(length):
+        fragment[start + 20 + at] = frame[first + at]
+    _put_16(20 + length, fragment, start + 2)
+    _put_16(identification, fragment, start + 4)
+    is_last = first + length >= size
+    _put_16(number * part_size // 8 | (0 if is_last else 0x2000), fragment, start + 6)
+    write_ip_checksum(fragment, start)
+    return start + 20 + length
+
+
+@kernel
+def ip_start(frame: npt.NDArray[np.uint8]) -> int:
+    """Offset of the IP header, behind a tag if there is one."""
+    return 18 if frame[12] == 0x81 else 14
+
+
+@kernel
+def add_tag(frame: npt.NDArray[np.uint8], size: int, tag: int) -> int:
+    """Put a tag of IEEE 802.1Q behind the addresses of a frame, which has room for it; returns the frame's size."""
+    for at in range(size - 1, 11, -1):
+        frame[at + TAG_SIZE] = frame[at]
+    _put_16(0x8100, frame, 12)
+    _put_16(tag, frame, 14)
+    return size + TAG_SIZE

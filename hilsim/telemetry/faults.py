@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from hilsim.config.part_tables import known_kinds
 from hilsim.errors import require
@@ -47,6 +48,15 @@ FAULTS = {
 def all_faults() -> dict[str, str]:
     """Keys of the core, of hilsim's own parts, and of those that a rig of this process has."""
     return FAULTS | {key: meaning for kind in known_kinds() for key, meaning in kind.faults.items()}
+
+
+class InjectedFault(NamedTuple):
+    """A fault on command: its name, kind, target, and whether it acts."""
+
+    fault: str
+    kind: str
+    on: str
+    acts: bool
 
 
 DAEMON = "daemon"

@@ -8,13 +8,16 @@ import numpy.typing as npt
 
 from hilsim.telemetry.metrics import LATENCY_BOUNDS_S, TIMING_BOUNDS_S, HistogramReading, counted
 from hilsim.telemetry.readings import FlowReading
+from hilsim.transmit.faults.arrays import NetworkCount
 from hilsim.transmit.ring import Rings
 from hilsim.transmit.statistics import Counter, LoopStatistics, bin_upper_bounds_ns
 
 _BIN_UPPER_NS = bin_upper_bounds_ns()
 
 
-def read_flows(names: Sequence[str], statistics: LoopStatistics, rings: Rings, now_ns: int) -> tuple[FlowReading, ...]:
+def read_flows(
+    names: Sequence[str], statistics: LoopStatistics, rings: Rings, now_ns: int, befallen: npt.NDArray[np.int64]
+) -> tuple[FlowReading, ...]:
     """One reading per flow.
 
     Args:
@@ -22,6 +25,7 @@ def read_flows(names: Sequence[str], statistics: LoopStatistics, rings: Rings, n
         statistics: Counters of the loop.
         rings: Rings of the loop.
         now_ns: CLOCK_MONOTONIC time, for the age of the last datagram.
+        befallen: What faults of the network did, ``NetworkFaults.counts``.
     """
     rows = len(names)
     counters = statistics.counters[:rows].tolist()
@@ -35,6 +39,7 @@ def read_flows(names: Sequence[str], statistics: LoopStatistics, rings: Rings, n
             sensor=name.rpartition("/")[0],
             flow=name.rpartition("/")[2],
             send_errors=_by_errno(statistics.send_errors[row]),
+            network_faults={effect.name.lower(): int(befallen[row, effect]) for effect in NetworkCount if befallen[row, effect]},
             ring_depth_packets=max(waiting[row], 0),  # head may have advanced between the two loads
             ring_capacity_packets=rings.deadline_ns.shape[1],
             last_sent_age_s=_age_s(counters[row][Counter.LAST_SEND_NS], now_ns),

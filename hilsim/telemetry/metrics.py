@@ -34,6 +34,7 @@ UNITS = (
     "silences",
     "commands",
     "firings",
+    "faults",
     "cycles",
     "scans",
     "messages",

@@ -17,7 +17,7 @@ from hilsim.capture.sinks.pcap_streams import ClientReading
 from hilsim.config.part_tables import known_kinds
 from hilsim.emulator.workspace import EmulatorCount
 from hilsim.streaming.render_state import RenderCounter
-from hilsim.telemetry.faults import Fault, Level, worst_level
+from hilsim.telemetry.faults import Fault, InjectedFault, Level, worst_level
 from hilsim.telemetry.metrics import (
     LATENCY_BOUNDS_S,
     TIMING_BOUNDS_S,
@@ -35,6 +35,7 @@ from hilsim.telemetry.metrics import (
 from hilsim.telemetry.samples import (
     by_backend,
     by_fault,
+    by_injected,
     by_interface,
     by_key,
     by_level,
@@ -91,6 +92,15 @@ class FlowReading:
         Mapping[str, int],
         counter("hilsim_send_errors_total", "Datagrams the kernel refused, by the name of the errno", labels=("errno",), samples=by_key),
     ]
+    network_faults: Annotated[
+        Mapping[str, int],
+        counter(
+            "hilsim_network_faults_total",
+            "Datagrams that faults of the network befell on command, by what befell them; they are no losses of the daemon",
+            labels=("effect",),
+            samples=by_key,
+        ),
+    ] = field(default_factory=dict)
     lateness: Annotated[HistogramReading, histogram("hilsim_lateness_seconds", TIMING_BOUNDS_S, "Time a datagram was sent minus its deadline")]
     lateness_max_s: Annotated[float, gauge("hilsim_lateness_max_seconds", "The largest lateness since start")]
     interval_error: Annotated[
@@ -363,6 +373,15 @@ class Reading:
             "1 for each current fault at its level, 0 at the other level; the subject is a sensor, a replay, an interface, or daemon",
             labels=("fault", "subject", "level"),
             samples=by_fault,
+        ),
+    ] = ()
+    injected: Annotated[
+        tuple[InjectedFault, ...],
+        state(
+            "hilsim_injected_fault_active",
+            "1 for each fault on command that acts, 0 for one that will; it is no fault of the daemon",
+            labels=("fault", "kind", "on"),
+            samples=by_injected,
         ),
     ] = ()
     build: BuildReading = BUILD

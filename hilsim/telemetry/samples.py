@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from enum import Enum
 from operator import attrgetter
 
-from hilsim.telemetry.faults import Fault, Level, worst_level
+from hilsim.telemetry.faults import Fault, InjectedFault, Level, worst_level
 from hilsim.telemetry.metrics import Sample, Samples
 from hilsim.transmit.kernel_drops import KernelDrops
 from hilsim.transmit.scheduling import SchedulingMode
@@ -65,6 +65,12 @@ def by_level(faults: tuple[Fault, ...]) -> Iterator[Sample]:
     worst = worst_level(faults)
     for level in Level:
         yield (level.value,), float(level is worst)
+
+
+def by_injected(faults: tuple[InjectedFault, ...]) -> Iterator[Sample]:
+    """A sample for each fault on command; those of one name, kind and target are one."""
+    acting = {each[:3] for each in faults if each.acts}
+    yield from ((labels, float(labels in acting)) for labels in dict.fromkeys(each[:3] for each in faults))
 
 
 def by_fault(faults: tuple[Fault, ...]) -> Iterator[Sample]:

@@ -14,6 +14,8 @@ import numpy.typing as npt
 from hilsim.compilation.atomics import load_acquire, pause, store_release
 from hilsim.compilation.jit import constant, kernel, stage_kernel
 from hilsim.transmit.brake import doze_until
+from hilsim.transmit.faults.arrays import NetworkFaults, Pool
+from hilsim.transmit.faults.kernels import befall, first_held, next_held_ns, release_held
 from hilsim.transmit.flow_table import FlowTable
 from hilsim.transmit.libc import monotonic_ns, send_datagram
 from hilsim.transmit.packet_queue import PacketQueues, allocate_queues, put_into
@@ -165,25 +167,26 @@ def _count_send(statistics: LoopStatistics, flow: int, sent_ns: int, deadline_ns
 
 
 @kernel
-def _copy_to_queues(rings: Rings, following: Following, flow: int, target: int, slot: int, sent_ns: int) -> None:
+def _copy_to_queues(rings: Rings, following: Following, flow: int, target: int, row: int, slot: int, sent_ns: int) -> None:
     """Copy a sent datagram to the followers' queues, after the send, so that only the next packet is delayed, by a fraction of a microsecond per follower. The loop waits for no follower."""
     for queue in range(following.state.shape[0]):
         state = load_acquire(following.state, (queue, 0))
         if state == FollowingState.OFF:
             continue
         if state == FollowingState.ON:
-            payload = rings.payload[flow, slot]
-            number, deadline_ns = following.number[flow, target], rings.deadline_ns[flow, slot]
-            if put_into(following.queues, queue, number, sent_ns, deadline_ns, payload, rings.size[flow, slot]):
+            payload = rings.payload[row, slot]
+            number, deadline_ns = following.number[flow, target], rings.deadline_ns[row, slot]
+            if put_into(following.queues, queue, number, sent_ns, deadline_ns, payload, rings.size[row, slot]):
                 continue
         following.missed[queue, 0] += 1
 
 
 @kernel
-def _send(rings: Rings, table: FlowTable, statistics: LoopStatistics, following: Following, flow: int, slot: int) -> None:
+def _send(rings: Rings, table: FlowTable, statistics: LoopStatistics, following: Following, flow: int, row: int, slot: int) -> None:
+    """Send a datagram of a flow from a slot of a row of rings, its own or that of what is held."""
     target = load_acquire(table.selected, (flow,))
-    size = rings.size[flow, slot]
-    payload = rings.payload.ctypes.data + (flow * rings.payload.shape[1] + slot) * rings.payload.shape[2]
+    size = rings.size[row, slot]
+    payload = rings.payload.ctypes.data + (row * rings.payload.shape[1] + slot) * rings.payload.shape[2]
     address = table.address.ctypes.data + (2 * flow + target) * table.address.shape[2]
     result = send_datagram(table.descriptor[flow, target], payload, size, address, table.address_size[flow, target])
     sent_ns = monotonic_ns()
@@ -192,13 +195,36 @@ def _send(rings: Rings, table: FlowTable, statistics: LoopStatistics, following:
         statistics.counters[flow, Counter.SEND_ERROR] += 1
         statistics.send_errors[flow, number if number < ERRNOS else 0] += 1
         return
-    _count_send(statistics, flow, sent_ns, rings.deadline_ns[flow, slot], rings.pose_ns[flow, slot], size)
-    _copy_to_queues(rings, following, flow, target, slot, sent_ns)
+    _count_send(statistics, flow, sent_ns, rings.deadline_ns[row, slot], rings.pose_ns[row, slot], size)
+    _copy_to_queues(rings, following, flow, target, row, slot, sent_ns)
 
 
 @stage_kernel
-def send_loop(
-    rings: Rings, table: FlowTable, statistics: LoopStatistics, following: Following, stop: npt.NDArray[np.int64], settings: LoopSettings
+def _send_held(faults: NetworkFaults, table: FlowTable, statistics: LoopStatistics, following: Following) -> int:
+    """``_send`` the held datagram that is due, unless its flow has ended meanwhile; returns its flow."""
+    slot = first_held(faults)
+    flow = faults.held_flow[slot]
+    if load_acquire(table.active, (flow,)) != 0 and faults.held_serial[slot] == faults.serial[flow]:
+        _send(faults.held, table, statistics, following, flow, 0, slot)
+    return int(flow)
+
+
+@stage_kernel
+def _judge(faults: NetworkFaults, rings: Rings, flow: int, slot: int) -> int:
+    """Let faults of the network befall a datagram that is due; returns how many are held."""
+    rig_ns = rings.deadline_ns[flow, slot] - faults.epoch_ns[0]
+    return befall(faults, flow, rig_ns, rings.pose_ns[flow, slot], rings.payload[flow, slot], rings.size[flow, slot])
+
+
+@stage_kernel
+def send_loop(  # noqa: C901, PLR0912 - a call of another kernel counts the references of its tuples, a fifth of a microsecond
+    rings: Rings,
+    table: FlowTable,
+    statistics: LoopStatistics,
+    following: Following,
+    faults: NetworkFaults,
+    stop: npt.NDArray[np.int64],
+    settings: LoopSettings,
 ) -> int:
     """Send until stopped; returns a ``LoopEnd``.
 
@@ -210,6 +236,7 @@ def send_loop(
         table: Destinations of the flows.
         statistics: Counters; this is their only writer.
         following: Copies for followers; a full queue is counted, and the loop does not wait for it.
+        faults: Faults of the network; datagrams that they may befall are judged when they are due, and sent when they are due then.
         stop: ``int64[8]``, column 0: a value other than 0 ends the loop within 1.4 ms.
         settings: Late policy and spin.
     """
@@ -225,9 +252,12 @@ def send_loop(
         store_release(statistics.pass_ns, (0,), now_ns)
         chosen = _earliest_flow(rings, table, statistics, now_ns, next_ns, starved)
         deadline_ns = next_ns[chosen] if chosen >= 0 else _NOTHING
+        is_held = faults.pool[Pool.COUNT] != 0 and next_held_ns(faults) <= deadline_ns
+        if is_held:
+            chosen, deadline_ns = faults.held_flow[first_held(faults)], next_held_ns(faults)
         if deadline_ns - settings.spin_ns > now_ns:
             wake_ns = now_ns + TURN_NS
-            if chosen >= 0 and deadline_ns - settings.spin_ns <= now_ns + STRETCH_NS:
+            if deadline_ns - settings.spin_ns <= now_ns + STRETCH_NS:
                 wake_ns = deadline_ns - settings.spin_ns
             doze_until(wake_ns, statistics.brake)
             continue
@@ -235,7 +265,8 @@ def send_loop(
             pause()
             now_ns = monotonic_ns()
         is_silent = load_acquire(table.is_silent, (chosen,)) != 0
-        is_late = not is_silent and now_ns - deadline_ns > settings.late_limit_ns
+        is_judged = not is_held and not is_silent and load_acquire(faults.befallen, (chosen,)) != 0
+        is_late = not is_silent and not is_judged and now_ns - deadline_ns > settings.late_limit_ns
         if is_late:
             statistics.counters[chosen, Counter.LATE] += 1
             if settings.late_policy == LatePolicy.STOP and table.sends_late[chosen] == 0:
@@ -244,8 +275,15 @@ def send_loop(
             statistics.counters[chosen, Counter.SILENCED] += 1
         elif is_late and settings.late_policy == LatePolicy.SKIP and table.sends_late[chosen] == 0:
             statistics.counters[chosen, Counter.DROPPED] += 1
+        elif is_held:
+            _send_held(faults, table, statistics, following)
+        elif is_judged:
+            _judge(faults, rings, chosen, rings.head[chosen, 0] % slots)
         else:
-            _send(rings, table, statistics, following, chosen, rings.head[chosen, 0] % slots)
+            _send(rings, table, statistics, following, chosen, chosen, rings.head[chosen, 0] % slots)
+        if is_held:
+            release_held(faults)
+            continue
         next_ns[chosen] = _NOTHING
         store_release(rings.head, (chosen, 0), rings.head[chosen, 0] + 1)
     return _STOPPED

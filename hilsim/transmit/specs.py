@@ -163,12 +163,14 @@ class FlowSpec:
         socket: Specification of its socket.
         packet_rate_hz: Expected mean rate, for the budget of real-time scheduling.
         sends_late: Whether to send a datagram however late it is: for a producer that postpones later ones, so that none is lost and none accumulates.
+        path: Name by which faults of the network find it, that of its flow in a recording without a clock; empty: ``name``.
     """
 
     name: str
     socket: SocketSpec | FrameSocketSpec
     packet_rate_hz: float
     sends_late: bool = False
+    path: str = ""
 
     def __post_init__(self) -> None:
         require(

@@ -16,7 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.atomics import publish
-from hilsim.errors import TransmitError
+from hilsim.errors import ConfigError, TransmitError
+from hilsim.limits import INJECTED_FAULTS
+from hilsim.protocols.ethernet import TAG_SIZE
+from hilsim.transmit.faults.arrays import BrokenNetwork, NetworkFault, Pool, allocate_network_faults
 from hilsim.transmit.flow_table import FlowTable, allocate_flow_table, pack_address, select_target, set_active
 from hilsim.transmit.loop import Following, FollowingState, LatePolicy, LoopEnd, LoopSettings, allocate_following, send_loop
 from hilsim.transmit.memory import MemoryLock, lock_memory, unlock_memory
@@ -25,7 +28,7 @@ from hilsim.transmit.pool import SocketPool, shares_socket
 from hilsim.transmit.ring import Rings, allocate_rings, clear
 from hilsim.transmit.scheduling import ObtainedScheduling, SchedulingMode, ThreadSettings, apply, chosen_spin_us, enter, fifo_refusal
 from hilsim.transmit.specs import FlowSpec, FrameSocketSpec, TransmitSpec
-from hilsim.transmit.statistics import LoopStatistics, allocate_statistics, clear_flow
+from hilsim.transmit.statistics import Counter, LoopStatistics, allocate_statistics, clear_flow
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -57,6 +60,7 @@ class Transmitter:
         spec: Settings of sending.
         rings: One ring per flow, after entering.
         statistics: Counters, by row of ``rings``.
+        network: Faults of the network, by row of ``rings``.
         scheduling: Scheduling of the sending thread; None before ``start``.
         memory_lock: Whether memory is locked; None before ``start``.
         end: Reason that the loop ended; None while it runs or before it has run.
@@ -64,12 +68,15 @@ class Transmitter:
 
     rings: Rings
     statistics: LoopStatistics
+    network: BrokenNetwork
 
-    def __init__(self, spec: TransmitSpec, *, flows: int, capacity: int, slots: int = 0, queues: int = 0, queue_slots: int = 1) -> None:
+    def __init__(
+        self, spec: TransmitSpec, *, flows: int, capacity: int, slots: int = 0, queues: int = 0, queue_slots: int = 1, faults: int = 0, seed: int = 0
+    ) -> None:
         """Prepare for up to ``flows`` flows of datagrams (or frames) of up to ``capacity`` bytes; resources are allocated on entering.
 
         ``slots`` is the size of a ring if the spec leaves it open, ``queues`` the number of followers, and ``queue_slots``
-        the number of datagrams that each of them may lag behind.
+        the number of datagrams that each of them may lag behind. ``faults`` is the number of faults of the network that there may be at a time, and ``seed`` the rig's.
         """
         self.spec = spec
         self.scheduling: ObtainedScheduling | None = None
@@ -79,6 +86,7 @@ class Transmitter:
         self._capacity = capacity
         self._slots = spec.slots or slots or DEFAULT_SLOTS
         self._queues, self._queue_slots = queues, queue_slots
+        self._fault_limit, self._seed = faults, seed
         self._numbers = 0
         self._retired: list[tuple[int, npt.NDArray[np.int64]]] = []
         self._flows: dict[int, FlowSpec] = {}
@@ -94,7 +102,9 @@ class Transmitter:
         self.rings = allocate_rings(self._flow_limit, self._slots, self._capacity)
         self.statistics = allocate_statistics(self._flow_limit)
         self._table: FlowTable = allocate_flow_table(self._flow_limit)
-        self._following: Following = allocate_following(self._queues, self._flow_limit, self._queue_slots, self._capacity)
+        self._following: Following = allocate_following(self._queues, self._flow_limit, self._queue_slots, self._capacity + TAG_SIZE)
+        self.network = BrokenNetwork(allocate_network_faults(self._flow_limit, self._capacity, self._fault_limit), self._seed)
+        self.network.arrays.held.payload[:] = 0  # a write makes each page exist before the first packet
         self._stop[0] = 1
         self._run_loop()
         set_active(self._table, 0, active=False)  # loads its kernel as well
@@ -139,6 +149,7 @@ class Transmitter:
         clear_flow(self.statistics, row)
         self._table.sends_late[row] = spec.sends_late
         self._table.is_silent[row] = 0
+        self._expose(row, spec)
         self._point(row, spec)
         self._flows[row] = spec
         self._following.number[row, self._table.selected[row]] = self._take_number()
@@ -158,6 +169,45 @@ class Transmitter:
     def is_silent(self, row: int) -> bool:
         """Whether a flow's datagrams are counted in place of being sent."""
         return bool(self._table.is_silent[row])
+
+    @_one_at_a_time
+    def set_faults(self, faults: Sequence[NetworkFault]) -> int:
+        """Let other faults of the network be in force, and return the CLOCK_MONOTONIC time from which all datagrams that are due have these.
+
+        Raises:
+            ConfigError: there are more than this transmitter was made for.
+        """
+        self.check_faults(faults)
+        self.network.set_faults(faults)
+        done_ns = time.monotonic_ns()
+        self._wait_for_turns()
+        self.network.rest()
+        return done_ns
+
+    def check_faults(self, faults: Sequence[NetworkFault]) -> None:
+        """Find out whether so many faults of the network can be in force.
+
+        Raises:
+            ConfigError: there are more than this transmitter was made for.
+        """
+        if len(faults) > self._fault_limit:
+            what = "" if self._fault_limit else ": restart the rig, or give it a [control] socket, for them"
+            raise ConfigError(f"{INJECTED_FAULTS.subject} must be at most {self._fault_limit} in this run, got {len(faults)}{what}")
+
+    def set_epoch(self, epoch_ns: int) -> None:
+        """Set CLOCK_MONOTONIC time of rig time 0; only while all flows are held, or have no faults."""
+        self.network.arrays.epoch_ns[0] = epoch_ns
+
+    def last_due_ns(self, row: int) -> int:
+        """CLOCK_MONOTONIC time at which the flow's newest datagram left, or was judged by faults of the network; 0 before the first."""
+        arrays = self.network.arrays
+        judged_ns = int(arrays.last_ns[row]) + int(arrays.epoch_ns[0]) if arrays.last_ns[row] >= 0 else 0
+        return max(int(self.statistics.counters[row, Counter.LAST_SEND_NS]), judged_ns)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether everything that was put into rings has left them, and nothing is held."""
+        return bool((self.rings.head[:, 0] == self.rings.tail[:, 0]).all()) and self.network.arrays.pool[Pool.COUNT] == 0
 
     @_one_at_a_time
     def empty_flow(self, row: int) -> None:
@@ -215,6 +265,8 @@ class Transmitter:
             self._retired.append((number, np.zeros(self._queues, np.int64)))
             raise
         self._flows[row] = spec
+        if isinstance(former.socket, FrameSocketSpec) != isinstance(spec.socket, FrameSocketSpec):
+            self._expose(row, spec)
         self._wait_for_turns()
         self._retired.append((former_number, self._following.queues.tail[:, 0].copy()))
         self._sockets.release(former.socket)
@@ -329,7 +381,12 @@ class Transmitter:
             late_limit_ns=round(self.spec.late_limit_us * 1000),
             late_policy=int(LatePolicy[self.spec.late_policy.upper()]),
         )
-        self.end = LoopEnd(send_loop(self.rings, self._table, self.statistics, self._following, self._stop, settings))
+        self.end = LoopEnd(send_loop(self.rings, self._table, self.statistics, self._following, self.network.arrays, self._stop, settings))
+
+    def _expose(self, row: int, spec: FlowSpec) -> None:
+        """Expose a flow to faults of the network; what is held of the row's former one is not sent."""
+        is_raw = isinstance(spec.socket, FrameSocketSpec)
+        self.network.add_flow(row, spec.path or spec.name, has_headers=is_raw, is_raw=is_raw)
 
     def _point(self, row: int, spec: FlowSpec, former: FlowSpec | None = None) -> None:
         opened = self._sockets.acquire(spec.socket, former.socket if former else None)

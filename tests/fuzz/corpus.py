@@ -382,6 +382,13 @@ def json_requests(_: Path) -> list[bytes]:
         ),
         b'{"do": "change", "change": {"kind": "weather", "weather": {"fog_visibility_m": 40.0}, "late_s": {"roof": 1e3}}}',
         b'{"do": "change", "change": {"kind": "sensor", "sensor": "roof", "laser": false, "return_mode": "dual"}}',
+        (
+            b'{"do": "change", "change": {"kind": "fault", "fault": {"kind": "wet_window", "on": "ro*", "name": "rain", "for_s": 5.0, "ramp_s": 0.5'
+            b', "ramp": "exponential", "azimuth_deg": [350.0, 20.0], "elevation_deg": [-5, 5], "channels": [0, 15], "share": 0.5, "drops": 7, "seed": 9}}}'
+        ),
+        b'{"do": "change", "change": {"kind": "fault", "at_s": 3.5, "fault": {"kind": "dead_channel", "channels": [3, 7], "at_s": 3.25}}}',
+        b'{"do": "change", "change": {"kind": "fault", "fault": {"kind": "lock_lost", "slip_deg": -90.0, "drift_dps": 36.0, "ramp_out_s": 1.0, "for_s": 2}}}',
+        b'{"do": "change", "change": {"kind": "clear", "at_s": 4.5, "name": "dead_*"}}',
         b'{"id": "b", "do": "seek", "position_s": 12.5, "replay": "front"}',
     ]
 

@@ -22,6 +22,7 @@ from tests import commands
 from tests.random_changes import random_change, random_fault, random_replay_change
 from tests.support import write_rig
 from tests.system.conftest import SCENE
+from tests.system.flying import figures
 
 pytestmark = [pytest.mark.extended, pytest.mark.system]
 
@@ -515,3 +516,26 @@ def test_hostile_requests_are_refused_and_the_stream_goes_on(daemon, tmp_path, r
     assert len(stream.take(50)) == 50
     assert hilsim.connect(tmp_path / "control").state()["sensors"]["lidar"]["flows"]["data"]["sent_packets"] > before
     assert '"level": "error"' not in running.text()
+
+
+def test_a_fault_that_was_asked_for_is_seen_and_the_daemon_stays_healthy(daemon, tmp_path, receiver):
+    port = receiver().port
+    path = write_rig(tmp_path, SCENE + sensor("front", port, receiver().port) + CONTROL)
+    running = daemon(path)
+    control = hilsim.connect(tmp_path / "control")
+    control.fault("jamming", on="fr*", name="jammer", azimuth_deg=[0.0, 90.0])
+    control.fault("dead_channel", channels=[3], for_s=2.0, at_s=control.state()["rig_s"] + 1.0)
+    assert {(each["name"], each["acts"]) for each in control.faults()} == {("jammer", True), ("dead_channel", False)}
+    deadline_s = time.monotonic() + 60.0
+    while len(control.faults()) > 1 or "fault.ended" not in running.text():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.2)
+    metrics = figures(running)
+    assert metrics['hilsim_injected_fault_active{fault="jammer",kind="jamming",on="fr*"}'] == 1.0
+    assert metrics['hilsim_faulted_firings_total{sensor="front"}'] > 1000
+    assert control.health().level == "healthy"
+    control.clear("jammer")
+    assert control.faults() == ()
+    assert [change["kind"] for change in control.script()] == ["fault", "fault", "clear"]
+    events = [line for line in running.text().splitlines() if "fault." in line]
+    assert any("fault.began" in line and "jammer" in line for line in events)

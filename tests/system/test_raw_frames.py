@@ -35,6 +35,27 @@ while min(kept.values()) < 20:
 """
 
 
+_SOCKETS = """
+import socket, struct, sys
+ports = {}
+for port in (2368, 8308):
+    ports[port] = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    ports[port].bind(("", port))
+    ports[port].settimeout(60)
+print("ready", flush=True)
+with open(sys.argv[1], "wb") as out:
+    for _ in range(60):
+        payload = ports[2368].recv(3000)
+        out.write(struct.pack("<I", len(payload)) + payload)
+    ports[8308].settimeout(0.0)
+    try:
+        payload = ports[8308].recv(3000)
+        out.write(struct.pack("<I", len(payload)) + payload)
+    except BlockingIOError:
+        pass
+"""
+
+
 @pytest.fixture
 def namespaces():
     names = [f"hilsim-{os.getpid()}-{side}" for side in ("sensor", "host")]
@@ -68,10 +89,13 @@ def frames_of(path):
     return found
 
 
-def received(namespaces, tmp_path, network):
-    rig = write_rig(tmp_path, SCENE + '[[sensor]]\nname = "roof"\ngps = { latitude_deg = 36.8, longitude_deg = -2.4 }\n[sensor.network]\n' + network)
+def receive(namespaces, tmp_path, network, program=_RECEIVER, faults=""):
+    """What a program in the receiver's namespace gets of a daemon in the sensor's."""
+    rig = write_rig(
+        tmp_path, SCENE + faults + '[[sensor]]\nname = "roof"\ngps = { latitude_deg = 36.8, longitude_deg = -2.4 }\n[sensor.network]\n' + network
+    )
     path = tmp_path / "frames"
-    receiver = subprocess.Popen(["ip", "netns", "exec", namespaces[1], sys.executable, "-c", _RECEIVER, str(path)], stdout=subprocess.PIPE)
+    receiver = subprocess.Popen(["ip", "netns", "exec", namespaces[1], sys.executable, "-c", program, str(path)], stdout=subprocess.PIPE)
     daemon = None
     try:
         assert receiver.stdout.readline() == b"ready\n"
@@ -82,7 +106,12 @@ def received(namespaces, tmp_path, network):
             process.terminate()
             process.wait(20)
         receiver.stdout.close()
-    return [dpkt.ethernet.Ethernet(frame) for frame in frames_of(path)], frames_of(path)
+    return frames_of(path)
+
+
+def received(namespaces, tmp_path, network):
+    raw = receive(namespaces, tmp_path, network)
+    return [dpkt.ethernet.Ethernet(frame) for frame in raw], raw
 
 
 def test_raw_frames_carry_the_real_sensors_headers_bit_for_bit(namespaces, tmp_path):
@@ -125,3 +154,15 @@ def test_udp_mode_reaches_every_kind_of_destination_with_the_sensors_ttl_flag_an
     data = [ethernet.data for ethernet in parsed if ethernet.data.data.dport == 2368]
     assert {".".join(map(str, ip.dst)) for ip in data} == {destination}
     assert {(ip.ttl, ip.df, ip.data.sport, ip.data.sum) for ip in data} == {(255, 1, 2368, 0)}
+
+
+@pytest.mark.extended
+def test_a_kernel_puts_fragments_together_again_and_discards_wrong_checksums(namespaces, tmp_path):
+    network = 'mode = "ethernet"\ninterface = "sensor0"\nsource = "192.168.1.201"\ndestination = "255.255.255.255"\nbroadcast = true\n'
+    fragments = '[[fault]]\nkind = "fragments"\non = "roof/data"\n'
+    spoilt = '[[fault]]\nkind = "bad_checksum"\non = "roof/position"\nshare = 1.0\n'
+    found = receive(namespaces, tmp_path, network, _SOCKETS, fragments + spoilt)
+    assert [len(payload) for payload in found] == [1206] * 60
+    assert {payload[1204:] for payload in found} == {found[0][1204:]}
+    intact = receive(namespaces, tmp_path, network, _SOCKETS)
+    assert [len(payload) for payload in intact] == [1206] * 60 + [512]

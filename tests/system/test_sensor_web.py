@@ -292,3 +292,18 @@ async def test_a_browser_shows_the_sensor_and_sets_it(bench):
             picture = Image.fromarray(await pixels(shown)).resize((800, 608), Image.Resampling.LANCZOS)
             picture.quantize(64).save(Path(os.environ["HILSIM_PICTURES"], "sensor-page.png"), optimize=True)
     assert client.json("settings.json")["fov"] == {"start": 0, "end": 359}
+
+
+def test_a_broken_sensor_says_on_its_page_what_its_packets_show(bench):
+    _, client, data, position, control = bench
+    control.fault("motor_stall", ramp_s=0.5)
+    control.fault("pps_error")
+    control.fault("overheated", temperature_c=80)
+    until(lambda: client.json("status.json")["motor"]["rpm"] == 0)
+    assert rpm(packets(data)) == pytest.approx(0, abs=3)
+    assert client.json("status.json")["gps"]["pps_state"] == "Error"
+    position.drain()
+    assert (*position.take(1)[0][0][202:205],) == (3, 1, 80)
+    control.clear()
+    until(lambda: client.json("status.json")["motor"]["rpm"] == 600)
+    assert rpm(packets(data)) == pytest.approx(600, abs=6)

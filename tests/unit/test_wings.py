@@ -32,3 +32,9 @@ def test_what_sends_works_without_a_wing(package):
     found = subprocess.run([sys.executable, "-c", HIDE, package], capture_output=True, text=True, check=False)
     assert found.returncode == 0, found.stderr
     assert "sound; 1 sensor(s)" in found.stdout + found.stderr
+
+
+def test_a_replay_says_what_it_lacks(tmp_path):
+    replay = HIDE.replace('"check", "demo", "--no-cost"', f'"replay", {str(tmp_path / "none.pcap")!r}')
+    found = subprocess.run([sys.executable, "-c", replay, "hilsim.parts"], capture_output=True, text=True, check=False)
+    assert (found.returncode, "hilsim.parts.replays must be installed" in found.stderr) == (1, True), found.stderr

@@ -207,7 +207,8 @@ class Conversation:
             raise ConfigError("packets must be asked for while packets flow")
         if self._client is None:
             self._client = live.connect(self._wake)
-        return {"client": self._client.number, "format": "pcap", "epoch_ns": self._running.epoch_ns, "utc_epoch_ns": self._running.utc_epoch_ns}
+        clock = self._running.clock
+        return {"client": self._client.number, "format": "pcap", "epoch_ns": clock.epoch_ns, "utc_epoch_ns": clock.utc_epoch_ns}
 
     def begin_packets(self, send: Callable[[bytes | memoryview], Awaitable[None]], is_gone: Callable[[], bool]) -> asyncio.Task[None]:
         """Begin to send a capture; returns the task, which ends when the client is gone.

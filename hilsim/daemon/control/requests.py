@@ -195,9 +195,8 @@ def _script(running: RunningRig) -> dict[str, Any]:
 
 
 def _faults(running: RunningRig) -> dict[str, Any]:
-    rig_s = (time.monotonic_ns() - running.epoch_ns) / 1e9
-    active = [fault for fault in running.changer.faults if fault.end_ns > rig_s * 1e9]
-    return {"faults": [{"name": fault.label, **fault_table(fault), "acts": fault.at_s <= rig_s} for fault in active]}
+    rig_ns = time.monotonic_ns() - running.clock.epoch_ns
+    return {"faults": [{"name": each.label, **fault_table(each), "acts": each.begin_ns <= rig_ns} for each in running.injected(rig_ns)]}
 
 
 def _rig(running: RunningRig) -> dict[str, Any]:
@@ -206,8 +205,8 @@ def _rig(running: RunningRig) -> dict[str, Any]:
         "path": str(running.rig.path.absolute()),
         "table": running.rig.table,
         "changes": [change_table(made.change) for made in running.changer.made],
-        "epoch_ns": running.epoch_ns,
-        "utc_epoch_ns": running.utc_epoch_ns,
+        "epoch_ns": running.clock.epoch_ns,
+        "utc_epoch_ns": running.clock.utc_epoch_ns,
         "flows": {} if running.live_packets is None else {name: key._asdict() for name, key in running.live_packets.addresses.items()},
     }
 
@@ -242,13 +241,14 @@ def state_answer(running: RunningRig) -> dict[str, Any]:
             "late_packets": flow.late_packets,
             "dropped_packets": flow.dropped_packets,
             "silenced_packets": flow.silenced_packets,
+            "network_faults": dict(flow.network_faults),
             "lateness_max_s": flow.lateness_max_s,
             "lateness": histogram_answer(flow.lateness, TIMING_BOUNDS_S),
             "pose_to_wire": histogram_answer(flow.pose_to_wire, LATENCY_BOUNDS_S),
         }
     answer = {
         "rig": running.rig.name,
-        "rig_s": (now_ns - running.epoch_ns) / 1e9,
+        "rig_s": (now_ns - running.clock.epoch_ns) / 1e9,
         "changes": len(running.changer.made),
         "utc_offset_s": reading.utc_offset_s,
         "sensors": {
@@ -266,6 +266,7 @@ def state_answer(running: RunningRig) -> dict[str, Any]:
             for sensor in reading.sensors
         },
         "objects": running.changer.object_names(),
+        "injected": _faults(running)["faults"],
         **_parts(reading),
         **_platform(running),
         **({} if reading.packet_streams is None else {"packet_streams": packet_streams_answer(reading.packet_streams)}),
@@ -358,7 +359,7 @@ REQUESTS: dict[str, Request] = {
     "state": Request(
         "Describe the running sensors, objects and replays.",
         state_answer,
-        answer={"rig_s": "rig time now", "sensors": "by name", "objects": "names", "replays": "positions"},
+        answer={"rig_s": "rig time now", "sensors": "by name", "objects": "names", "replays": "positions", "injected": "faults on command"},
         in_thread=True,
     ),
     "status": Request("Describe the replays.", _status, answer={"replays": "position and state of each"}),

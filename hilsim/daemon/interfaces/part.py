@@ -4,33 +4,33 @@ import asyncio
 import os
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 
 from hilsim.config.rig import Rig
 from hilsim.config.tables.sensor import SensorSpec, SensorWebSpec
-from hilsim.daemon.parts import Change, Part, RigContext
+from hilsim.daemon.flows import Flows
+from hilsim.daemon.interfaces.served import ServedSensor
+from hilsim.daemon.parts import Change, Changes, Part, RigClock, RigContext
 from hilsim.errors import ConfigError, TransmitError
 from hilsim.registry import family_part
+from hilsim.sensor.time_input import TimeInput
 
 _BACKLOG = 16
-_POLL_S = 0.05
 
 
 class SensorInterface(ABC):
     """What one sensor serves: ``daemon.interface`` of a family's folder has a class ``Interface`` of it.
 
     Attributes:
-        context: The running rig.
         number: The sensor's place in the rig.
         spec: Its table in the rig.
         web: Its table ``[sensor.web]``.
     """
 
-    def __init__(self, context: RigContext, number: int, web: SensorWebSpec) -> None:
+    def __init__(self, number: int, spec: SensorSpec, web: SensorWebSpec) -> None:
         """An interface that serves nothing yet."""
-        self.context, self.number, self.web = context, number, web
-        self.spec: SensorSpec = context.rig.spec.sensor[number]
+        self.number, self.spec, self.web = number, spec, web
         self._ports: list[socket.socket] = []
 
     @abstractmethod
@@ -43,7 +43,7 @@ class SensorInterface(ABC):
         """
 
     @abstractmethod
-    async def serve(self, stack: AsyncExitStack) -> None:
+    async def serve(self, stack: AsyncExitStack, sensor: ServedSensor) -> None:
         """Answer requests until the stack is closed; packets flow soon."""
 
     @abstractmethod
@@ -78,21 +78,26 @@ class SensorInterface(ABC):
 class SensorInterfaces(Part):
     """Interfaces of all sensors that have one."""
 
-    def __init__(self, context: RigContext) -> None:
+    _flows: Flows
+
+    def __init__(self, context: RigContext, heard: Callable[[str], TimeInput | None]) -> None:
+        """Serve nothing yet; ``heard`` gives the GPS input of a sensor (``TimeInputs.heard``)."""
         super().__init__(context)
+        self._heard = heard
         self._interfaces: list[SensorInterface] = []
 
-    def open(self) -> None:
+    def open(self, flows: Flows) -> None:
         """Open the ports of each interface.
 
         Raises:
             ConfigError: something that one needs is not installed.
             TransmitError: a port cannot be opened.
         """
+        self._flows = flows
         for number, (sensor, lidar) in enumerate(zip(self.context.rig.spec.sensor, self.context.rig.lidars, strict=True)):
             module = family_part(lidar.family.name, "daemon.interface") if sensor.web is not None else None
             if module is not None and sensor.web is not None:
-                self._interfaces.append(module.Interface(self.context, number, sensor.web))
+                self._interfaces.append(module.Interface(number, sensor, sensor.web))
                 self._interfaces[-1].open()
 
     def change(self, rig: Rig) -> Change:
@@ -106,15 +111,22 @@ class SensorInterfaces(Part):
             raise ConfigError(
                 f"{rig.path}: sensor.web, and the network of a sensor with it, cannot change while it runs; restart the service for that"
             )
-        return _Restored(self._interfaces)
+        return Change(self._restore)
+
+    def _restore(self, clock: RigClock) -> None:
+        """Undo what clients have set beside timed changes, which a reload forgets."""
+        del clock
+        for interface in self._interfaces:
+            interface.restore()
 
     @asynccontextmanager
-    async def serve(self) -> AsyncIterator[None]:
-        """Answer requests while packets flow."""
+    async def serve(self, changes: Changes) -> AsyncIterator[None]:
+        """Answer requests; saved settings are taken over when packets flow."""
         async with AsyncExitStack() as stack:
             for interface in self._interfaces:
-                await interface.serve(stack)
-            loading = asyncio.create_task(self._load_saved(), name="saved-settings")
+                sensor = ServedSensor(self.context, interface.number, interface.web, self._flows, changes, self._heard)
+                await interface.serve(stack, sensor)
+            loading = asyncio.create_task(self._load_saved(changes), name="saved-settings")
             try:
                 yield
             finally:
@@ -122,9 +134,8 @@ class SensorInterfaces(Part):
                 with suppress(asyncio.CancelledError):
                     await loading
 
-    async def _load_saved(self) -> None:
-        while self._interfaces and (self.context.make_change is None or not self.context.has_begun):  # noqa: ASYNC110 - set once, as packets begin to flow
-            await asyncio.sleep(_POLL_S)
+    async def _load_saved(self, changes: Changes) -> None:
+        await changes.begun()
         for interface in self._interfaces:
             await interface.load_saved()
 
@@ -137,16 +148,3 @@ class SensorInterfaces(Part):
     def summary(self) -> str:
         """Text with the number of interfaces, empty for none."""
         return f"{len(self._interfaces)} sensor interface(s)" if self._interfaces else ""
-
-
-class _Restored(Change):
-    """After a reload, sensors are as the rig says."""
-
-    def __init__(self, interfaces: list[SensorInterface]) -> None:
-        self._interfaces = interfaces
-
-    def make(self) -> tuple[str, ...]:
-        """Undo what clients have set beside timed changes, which a reload forgets."""
-        for interface in self._interfaces:
-            interface.restore()
-        return ()

@@ -1,13 +1,12 @@
 """The serial devices of a rig as a part, started, changed and stopped together."""
 
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from hilsim.assembly.build import Scenery
 from hilsim.config.part_kind import parts_of
 from hilsim.config.rig import Rig
-from hilsim.daemon.parts import Change, Part, RigContext
+from hilsim.daemon.parts import Breaker, Change, Part, RigClock, RigContext, Viewer
 from hilsim.daemon.serial_devices.device import ConfiguredDevice
 from hilsim.daemon.serial_devices.port import SerialDevicePort
 from hilsim.faults.specs import FaultSpec
@@ -26,14 +25,16 @@ class SerialDevices(Part):
     def prepare(self) -> None:
         """Make the devices, without opening their ports."""
         self.ports = {configured.name: _port(configured, self.context.rig) for configured in self._configured(self.context.rig)}
-        self._become_viewer()
 
-    def _become_viewer(self) -> None:
-        self.context.viewers.pop("serial devices", None)
-        self.context.breakers.pop("serial devices", None)
-        if self.ports:
-            self.context.viewers["serial devices"] = self._see_later
-            self.context.breakers["serial devices"] = self._break_later
+    @property
+    def viewer(self) -> Viewer | None:
+        """Function that shows all devices another world."""
+        return self._see_later if self.ports else None
+
+    @property
+    def breaker(self) -> Breaker | None:
+        """Function that gives all devices other faults."""
+        return self._break_later if self.ports else None
 
     def _see_later(self, from_ns: int, world: World) -> None:
         for port in dict(self.ports).values():
@@ -55,10 +56,10 @@ class SerialDevices(Part):
         """Load or compile the kernels that make frames."""
         self.warm()
 
-    def start(self) -> None:
+    def start(self, clock: RigClock) -> None:
         """Start; each device waits for its own port."""
         for port in self.ports.values():
-            port.start(epoch_ns=self.context.clock.epoch_ns, utc_epoch_ns=self.context.clock.utc_epoch_ns)
+            port.start(epoch_ns=clock.epoch_ns, utc_epoch_ns=clock.utc_epoch_ns)
 
     def change(self, rig: Rig) -> "SerialChange":
         """Prepare another rig's devices. A device that does not change keeps its port and its driver's settings, also in another scene."""
@@ -70,7 +71,7 @@ class SerialDevices(Part):
         scenery = self.context.scenery(rig) if kept else None
         return SerialChange(devices=self, rig=rig, requested=requested, kept=kept, scenery=scenery)
 
-    def become(self, change: "SerialChange") -> tuple[str, ...]:
+    def become(self, change: "SerialChange", clock: RigClock) -> tuple[str, ...]:
         """Close the ports that are not kept, then open the new ones, because a new device may use a former one's port."""
         done = [f"{name}: unchanged" for name in self.ports if name in change.kept]
         for name in [name for name in self.ports if name not in change.kept]:
@@ -79,12 +80,11 @@ class SerialDevices(Part):
         for port in self.ports.values():
             if change.scenery is not None:
                 port.configured.device.see(change.scenery)
-        self._break_later(time.monotonic_ns() - self.context.clock.epoch_ns, change.rig.spec.fault)
+        self._break_later(clock.now_ns(), change.rig.spec.fault)
         begun = {name: _port(configured, change.rig) for name, configured in change.requested.items() if name not in change.kept}
         for port in begun.values():
-            port.start(epoch_ns=self.context.clock.epoch_ns, utc_epoch_ns=self.context.clock.utc_epoch_ns)
+            port.start(epoch_ns=clock.epoch_ns, utc_epoch_ns=clock.utc_epoch_ns)
         self.ports = {name: {**self.ports, **begun}[name] for name in change.requested}
-        self._become_viewer()
         return (*done, *(f"{name}: started" for name in begun))
 
     def stop(self) -> None:
@@ -139,6 +139,6 @@ class SerialChange(Change):
     kept: frozenset[str]
     scenery: Scenery | None
 
-    def make(self) -> tuple[str, ...]:
+    def make(self, clock: RigClock) -> tuple[str, ...]:
         """Stop some devices and start others."""
-        return self.devices.become(self)
+        return self.devices.become(self, clock)

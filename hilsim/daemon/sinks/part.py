@@ -10,7 +10,8 @@ from hilsim.capture.sinks.pcap import PcapSeriesSink
 from hilsim.capture.sinks.plugin import SinkContext
 from hilsim.config.rig import Rig
 from hilsim.config.sinks import PCAP_SINK, SinkSetting, sink_kind
-from hilsim.daemon.parts import Change, Needs, Part, RigContext
+from hilsim.daemon.flows import Flows
+from hilsim.daemon.parts import Change, Needs, Part, RigClock, RigContext
 from hilsim.daemon.sinks.follower import Follower
 from hilsim.daemon.sinks.foreign import ForeignSink
 from hilsim.daemon.sinks.live import LivePackets
@@ -64,6 +65,7 @@ class Sinks(Part):
     """
 
     follows_sending: ClassVar[bool] = True
+    _flows: Flows
 
     def __init__(self, context: RigContext) -> None:
         super().__init__(context)
@@ -82,11 +84,21 @@ class Sinks(Part):
         self.followers = tuple(Follower(name, sink, queue) for queue, (name, sink) in enumerate(named))
         control = self.context.rig.spec.control
         self.live = LivePackets(len(self.followers)) if control.socket or control.http else None
-        self.context.flow_listeners.append(self._add_flow)
 
     def needs(self) -> Needs:
         """Requirements of the sinks: one queue each, and one for clients that follow."""
         return Needs(queues=len(self.followers) + (self.live is not None))
+
+    def add_flow(self, number: int, name: str, framing: Framing, stack: str) -> None:
+        """Tell all sinks of a flow."""
+        for follower in self.followers:
+            follower.add_flow(number, name, framing, stack)
+        if self.live is not None:
+            self.live.add_flow(number, name, framing, stack)
+
+    def open(self, flows: Flows) -> None:
+        """Take the flows that sinks will follow."""
+        self._flows = flows
 
     def warm(self) -> None:
         """Open every sink, after the flows are known, and load the kernel.
@@ -95,13 +107,13 @@ class Sinks(Part):
             HilsimError: a sink cannot be opened.
         """
         for follower in self.followers:
-            follower.open(self.context.transmitter)
+            follower.open(self._flows.transmitter)
         if self.live is not None:
-            self.live.open(self.context.transmitter)
+            self.live.open(self._flows.transmitter)
 
-    def start(self) -> None:
+    def start(self, clock: RigClock) -> None:
         """Start receiving packets."""
-        utc_offset_ns = self.context.clock.utc_epoch_ns - self.context.clock.epoch_ns
+        utc_offset_ns = clock.utc_epoch_ns - clock.epoch_ns
         for follower in self.followers:
             follower.start(utc_offset_ns=utc_offset_ns)
         if self.live is not None:
@@ -157,9 +169,3 @@ class Sinks(Part):
             for follower in self.followers
             if follower.fault
         )
-
-    def _add_flow(self, number: int, name: str, framing: Framing, stack: str) -> None:
-        for follower in self.followers:
-            follower.add_flow(number, name, framing, stack)
-        if self.live is not None:
-            self.live.add_flow(number, name, framing, stack)

@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 import structlog
 
 from hilsim.config.script import ChangeSpec
-from hilsim.daemon.streaming.changer import Changer, MadeChange, PreparedChange
+from hilsim.daemon.parts import Changes, MadeChange, RigClock
+from hilsim.daemon.streaming.changer import Changer, PreparedChange
+from hilsim.emulator.lidar import LidarEmulator
 from hilsim.errors import ConfigError, HilsimError, TransmitError
 from hilsim.limits import WAITING_CHANGES
 from hilsim.telemetry.guarded import guarded
@@ -22,7 +24,6 @@ _AHEAD_NS = 50_000_000
 _PREPARED_AHEAD_NS = 1_000_000_000
 """Time from preparing a change to its rig time."""
 _LONGEST_SLEEP_S = 0.5
-_START_POLL_S = 0.01
 _ENDS = "the rig must run until a change is made, but it ends"
 
 
@@ -36,11 +37,12 @@ class _Waiting:
     was_prepared: bool = field(default=False, compare=False)
 
 
-class ChangeQueue:
+class ChangeQueue(Changes):
     """Queue of a rig's changes that wait for their times."""
 
     def __init__(self, changer: Changer) -> None:
         """Create a queue for ``changer``."""
+        super().__init__()
         self._changer = changer
         self._waiting: list[_Waiting] = []
         self._count = 0
@@ -48,23 +50,21 @@ class ChangeQueue:
         self._news = asyncio.Event()
         self._has_ended = False
 
+    def lidar(self, name: str) -> tuple[LidarEmulator, bool]:
+        """As the changer gives it."""
+        return self._changer.lidar(name)
+
     def add_script(self, changes: Sequence[ChangeSpec]) -> None:
         """Add the changes of a script."""
         for change in changes:
             self._push(change, None)
 
     async def make(self, change: ChangeSpec) -> MadeChange:
-        """Make a change at its time, or now; returns when packets contain it.
-
-        Raises:
-            ConfigError: the change cannot be made, its time has passed, or too many changes wait.
-            AssetError: a file cannot be used.
-            TransmitError: the rig ends before that, or a render thread does not answer.
-        """
+        """Make a change at its time, or now; returns when packets contain it."""
         if self._has_ended:
             raise TransmitError(_ENDS)
         WAITING_CHANGES.enforce(self._asked + 1, "the rig", ConfigError)
-        earliest_ns = self._changer.earliest_ns()
+        earliest_ns = self._changer.earliest_ns(self.clock)
         if change.at_ns is not None and change.at_ns < earliest_ns:
             raise ConfigError(f"at_s must be {earliest_ns / 1e9:.6f} or later now, got {change.at_s}")
         made: asyncio.Future[MadeChange] = asyncio.get_running_loop().create_future()
@@ -97,27 +97,22 @@ class ChangeQueue:
                     waiting.made.set_exception(TransmitError(_ENDS))
 
     async def _run(self) -> None:
+        clock = await self.begun()
         while True:
             while not self._waiting:
                 self._news.clear()
                 await self._news.wait()
-            wait_s = self._wait_s()
-            if 0.0 < wait_s < _PREPARED_AHEAD_NS / 1e9 and self._changer.is_running and not self._waiting[0].was_prepared:
-                await self._prepare(self._waiting[0])
+            first = self._waiting[0]
+            wait_s = 0.0 if first.at_ns < 0 else (first.at_ns - self._changer.earliest_ns(clock) - _AHEAD_NS) / 1e9  # to its worker thread
+            if 0.0 < wait_s < _PREPARED_AHEAD_NS / 1e9 and not first.was_prepared:
+                await self._prepare(first)
                 continue
             if wait_s > 0.0:
                 self._news.clear()
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._news.wait(), min(max(wait_s - _PREPARED_AHEAD_NS / 1e9, 0.001), wait_s, _LONGEST_SLEEP_S))
                 continue
-            await self._make(heapq.heappop(self._waiting))
-
-    def _wait_s(self) -> float:
-        """Time until the first change must be passed to its worker thread."""
-        first = self._waiting[0]
-        if not self._changer.is_running:
-            return _START_POLL_S
-        return 0.0 if first.at_ns < 0 else (first.at_ns - self._changer.earliest_ns() - _AHEAD_NS) / 1e9
+            await self._make(heapq.heappop(self._waiting), clock)
 
     async def _prepare(self, waiting: _Waiting) -> None:
         """Prepare a change. An error is ignored: ``_make`` reports it at the change's time, because another change may come before."""
@@ -125,12 +120,12 @@ class ChangeQueue:
         with suppress(HilsimError):
             waiting.prepared = await asyncio.to_thread(self._changer.prepare, waiting.change)
 
-    async def _make(self, waiting: _Waiting) -> None:
+    async def _make(self, waiting: _Waiting, clock: RigClock) -> None:
         begun_s = time.monotonic()
         try:
             is_scheduled, is_scripted = waiting.at_ns >= 0, waiting.made is None
             made = await asyncio.to_thread(
-                self._changer.make, waiting.change, is_scheduled=is_scheduled, is_scripted=is_scripted, prepared=waiting.prepared
+                self._changer.make, waiting.change, clock, is_scheduled=is_scheduled, is_scripted=is_scripted, prepared=waiting.prepared
             )
         except HilsimError as error:
             if waiting.made is None:

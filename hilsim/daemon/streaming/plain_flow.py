@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from hilsim.daemon.parts import RigContext
+from hilsim.daemon.flows import Flows
 from hilsim.protocols.ethernet import PLAIN_STYLE, plain_framing
 from hilsim.protocols.flow_key import FlowKey
 from hilsim.transmit.ring import allocate_rings, push
@@ -18,11 +18,11 @@ class PlainFlow:
         row: Row in the transmitter's rings.
     """
 
-    def __init__(self, context: RigContext, name: str, key: FlowKey, packet_rate_hz: float) -> None:
+    def __init__(self, flows: Flows, name: str, key: FlowKey, packet_rate_hz: float) -> None:
         """Open the flow; to be called in ``Part.open``.
 
         Args:
-            context: Context of the part.
+            flows: Flows of the rig.
             name: Name, unique within the rig: ``"<thing>/<flow>"``.
             key: Addresses and ports; datagrams leave from any free port, and a capture has this source port.
             packet_rate_hz: Expected mean rate.
@@ -30,11 +30,9 @@ class PlainFlow:
         Raises:
             TransmitError: the flow cannot be opened.
         """
-        self._transmitter = context.transmitter
+        self._transmitter = flows.transmitter
         socket = SocketSpec.of_flow(key, PLAIN_STYLE, free_port=True, broadcast=False, interface="")
-        self.row = self._transmitter.add_flow(FlowSpec(name=name, socket=socket, packet_rate_hz=packet_rate_hz), held=True)
-        context.rows[self.row] = name
-        context.introduce_flow(self._transmitter.flow_number(self.row), name, plain_framing(key))
+        self.row = flows.add(FlowSpec(name=name, socket=socket, packet_rate_hz=packet_rate_hz), plain_framing(key), held=True)
 
     def release(self) -> None:
         """Send what is put into the flow from now on; to be called in ``Part.start``."""

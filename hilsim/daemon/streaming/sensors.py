@@ -5,7 +5,7 @@ old one between two packets.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -15,8 +15,8 @@ from hilsim.assembly.build import build_lidar, flow_framing, network_stack, sens
 from hilsim.assembly.changed import check_script
 from hilsim.config.part_kind import sees_scene
 from hilsim.config.rig import Rig
-from hilsim.daemon.parts import Change, Needs, Part, RigContext
-from hilsim.daemon.streaming.changer import Changer
+from hilsim.daemon.flows import Flows
+from hilsim.daemon.parts import Change, Needs, Part, RigClock, RigContext
 from hilsim.daemon.streaming.device import RenderDevice
 from hilsim.daemon.streaming.flow_specs import (
     data_packet_rate_hz,
@@ -29,15 +29,15 @@ from hilsim.daemon.streaming.flow_specs import (
 )
 from hilsim.daemon.streaming.pacer import Pacer
 from hilsim.daemon.streaming.stream import Streaming
-from hilsim.emulator.lidar import LidarEmulator
+from hilsim.emulator.setting import LidarSetting
 from hilsim.protocols.ethernet import HEADER_SIZE, PAYLOAD_ONLY, Framing
+from hilsim.streaming.obstacle_map import ObstacleMap
 from hilsim.streaming.render_state import RenderCounter, allocate_state
 from hilsim.streaming.render_thread import RenderThread
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading
-from hilsim.transmit.ring import depth
+from hilsim.transmit.ring import Rings, allocate_rings, depth
 from hilsim.transmit.specs import FlowSpec
-from hilsim.transmit.statistics import Counter
 
 PRIMED_NS = 20_000_000
 """Length of stream that the rings hold when rig time begins: the longest stall of the machine at that moment without a lost packet."""
@@ -54,11 +54,16 @@ class Sensors(Part):
         streams: Sensors by name.
         pacer: Pacer that keeps their rendering within the machine.
         device: Device that casts their rays where the cores do not.
-        changer: Maker of timed changes of the sensors and of what they see.
+        flows: Flows of the rig, from opening on.
     """
 
-    def __init__(self, context: RigContext) -> None:
+    flows: Flows
+
+    def __init__(self, context: RigContext, obstacle_maps: Sequence[Callable[[LidarSetting], ObstacleMap | None]]) -> None:
+        """Make nothing yet; ``obstacle_maps`` are the methods ``Part.obstacle_map`` of those that may read what a lidar sees."""
         super().__init__(context)
+        self._obstacle_maps = obstacle_maps
+        self._clock = RigClock()
         self.streams: dict[str, Streaming] = {}
         rig = context.rig
         self.pacer = Pacer(
@@ -70,12 +75,6 @@ class Sensors(Part):
             say=context.say,
         )
         self.device = RenderDevice(backend=rig.spec.render.backend, say=context.say, lock=self.pacer.lock)
-        self.changer = Changer(context=context, streams=self.streams, pacing=self.pacer.lock)
-        context.present_sensor = self._present
-
-    def _present(self, name: str) -> tuple[LidarEmulator, bool]:
-        """Lidar of a sensor as it is now, and whether its lasers fire."""
-        return self.streams[name].lidar, self.context.rig.sensors.index(name) not in self.changer.dark
 
     # -- starting and stopping ---------------------------------------------------------------------------------------------------------
 
@@ -96,22 +95,23 @@ class Sensors(Part):
 
     def rehearse(self) -> None:
         """Load or compile every kernel that sensors need; no socket is opened."""
+        rings = allocate_rings(2, ring_slots(self.context.rig), self.needs().capacity_bytes)
         for number in range(len(self.context.rig.lidars)):
-            streaming = self._make(self.context.rig, number, (0, 1))
+            streaming = self._make(self.context.rig, number, rings, (0, 1))
             streaming.render_thread.warm()
             streaming.reading(now_ns=0)  # metrics call kernels too: for the sensor's clock, and the deadlines of packets
             streaming.fault(last_sent_ns=0, now_ns=0)
             depth(streaming.render_thread.rings, 0)  # as `prime` does
 
-    def open(self) -> None:
+    def open(self, flows: Flows) -> None:
         """Open every sensor's flows; nothing is sent before ``start``.
 
         Raises:
             TransmitError: a socket cannot be opened.
         """
-        rig = self.context.rig
+        rig, self.flows = self.context.rig, flows
         for number, sensor in enumerate(rig.spec.sensor):
-            streaming = self._make(rig, number, (-1, -1))
+            streaming = self._make(rig, number, flows.transmitter.rings)
             self._open_flows(streaming, self._flows(rig, number, streaming), held=True)
             self.streams[sensor.name] = streaming
 
@@ -120,10 +120,11 @@ class Sensors(Part):
         self.device.settle(self.streams, self.pacer)
         self.pacer.settle(self.streams)
 
-    def prime(self, until_ns: int) -> bool:
+    def prime(self, clock: RigClock, until_ns: int) -> bool:
         """Fill the rings with the first packets, without sending any.
 
         Args:
+            clock: Instant of rig time 0.
             until_ns: CLOCK_MONOTONIC time by which the rings must be filled.
 
         Returns:
@@ -132,7 +133,7 @@ class Sensors(Part):
         Raises:
             TransmitError: the scheduling demanded is not permitted.
         """
-        clock = self.context.clock
+        self._clock = clock
         leads_ns = {name: streaming.render_thread.lead_ns for name, streaming in self.streams.items()}
         for streaming in self.streams.values():
             self._set_epoch(streaming)
@@ -151,26 +152,26 @@ class Sensors(Part):
         finally:
             for name, streaming in self.streams.items():
                 streaming.render_thread.set_lead_ns(leads_ns[name])
-        self.context.rendered_ns = max((each.render_thread.covered_ns - clock.epoch_ns for each in self.streams.values()), default=0)
         return time.monotonic_ns() <= until_ns or self._forget()
 
     def _is_primed(self, streaming: Streaming) -> bool:
         rings = streaming.render_thread.rings
         is_half_full = depth(rings, streaming.rows[0]) >= rings.deadline_ns.shape[1] // 2
-        return is_half_full or streaming.render_thread.covered_ns >= self.context.clock.begin_ns + PRIMED_NS
+        return is_half_full or streaming.render_thread.covered_ns >= self._clock.begin_ns + PRIMED_NS
 
     def _forget(self) -> bool:
         for streaming in self.streams.values():
             streaming.render_thread.stop()
             for row in streaming.rows:
-                self.context.transmitter.empty_flow(row)
+                self.flows.transmitter.empty_flow(row)
         return False
 
-    def start(self) -> None:
+    def start(self, clock: RigClock) -> None:
         """Make the sending loop serve the sensors' flows."""
+        del clock  # that of the packets that are primed
         for streaming in self.streams.values():
             for row in streaming.rows:
-                self.context.transmitter.release_flow(row)
+                self.flows.transmitter.release_flow(row)
 
     def stop(self) -> None:
         """End every thread; the transmitter closes the sockets."""
@@ -195,7 +196,7 @@ class Sensors(Part):
         same_scenery = self.context.shows(rig)
         is_as_loaded = same_scenery and not self.context.is_changed
         kept = {name for name, streaming in self.streams.items() if name in requested and is_as_loaded and _is_same(streaming, rig)}
-        streams = {name: self._make(rig, number, (-1, -1)) for name, number in requested.items() if name not in kept}
+        streams = {name: self._make(rig, number, self.flows.transmitter.rings) for name, number in requested.items() if name not in kept}
         for streaming in streams.values():
             self._set_epoch(streaming)
             streaming.render_thread.warm()
@@ -219,45 +220,38 @@ class Sensors(Part):
             for name, streaming in change.streams.items():
                 done.append(f"{name}: {self._put_in_place(streaming, change.opened[name])}")
             self.pacer.set_lead(lead_bounds(change.rig))
-            self.changer.forget()
         return tuple(done)
 
     def _put_in_place(self, streaming: Streaming, flows: "tuple[_Flow, ...]") -> str:
         """Let a sensor take over from the one of its name, or begin; returns a text that states which."""
-        transmitter, former = self.context.transmitter, self.streams.get(streaming.spec.name)
+        former = self.streams.get(streaming.spec.name)
         if former is not None and len(former.rows) == len(flows):
             streaming.rows = former.rows
             streaming.render_thread.data_flow, streaming.render_thread.position_flow = former.rows[0], former.rows[-1]
             former.render_thread.hand_over_to(streaming.render_thread)
             for row, flow in zip(streaming.rows, flows, strict=True):
-                if transmitter.flows[row] != flow.spec:
-                    transmitter.retarget_flow(row, flow.spec, self._introduced(flow))
+                if self.flows.transmitter.flows[row] != flow.spec:
+                    self.flows.retarget(row, *flow)
             self.streams[streaming.spec.name] = streaming
             return "goes on with its new settings"
         if former is not None:  # it now has information packets and had none before, or the reverse
             self._close(self.streams.pop(streaming.spec.name))
         self._open_flows(streaming, flows, held=False)
-        streaming.render_thread.start(from_ns=time.monotonic_ns() + _JOIN_NS - self.context.clock.epoch_ns)
+        streaming.render_thread.start(from_ns=time.monotonic_ns() + _JOIN_NS - self._clock.epoch_ns)
         self.streams[streaming.spec.name] = streaming
         return "started" if former is None else "started with its new settings"
-
-    def _introduced(self, flow: "_Flow") -> Callable[[int], None]:
-        """Callback that announces a flow's new number to the sinks."""
-        return lambda number: self.context.introduce_flow(number, flow.spec.name, flow.framing, flow.stack)
 
     def _close(self, streaming: Streaming) -> None:
         streaming.render_thread.stop()
         for row in streaming.rows:
-            self.context.transmitter.remove_flow(row)
-            del self.context.rows[row]
+            self.flows.transmitter.remove_flow(row)
 
     # -- looking -----------------------------------------------------------------------------------------------------------------------
 
     @property
     def has_begun(self) -> bool:
         """Whether every sensor has sent data."""
-        counters = self.context.transmitter.statistics.counters
-        return all(counters[streaming.rows[0], Counter.PACKETS] > 0 for streaming in self.streams.values())
+        return all(self.flows.transmitter.last_due_ns(streaming.rows[0]) > 0 for streaming in self.streams.values())
 
     @property
     def summary(self) -> str:
@@ -282,22 +276,22 @@ class Sensors(Part):
 
     def faults(self, now_ns: int) -> tuple[Fault, ...]:
         """Faults of sensors that are silent, or rendered with fewer rays than the rig requests."""
-        counters = self.context.transmitter.statistics.counters
         found = [self.device.fault()]
         for streaming in dict(self.streams).values():
-            is_silent = self.context.transmitter.is_silent(streaming.rows[0])
-            last_ns = now_ns if is_silent else int(counters[streaming.rows[0], Counter.LAST_SEND_NS])
+            is_silent = self.flows.transmitter.is_silent(streaming.rows[0])
+            last_ns = now_ns if is_silent else self.flows.transmitter.last_due_ns(streaming.rows[0])
             found.extend((streaming.fault(last_ns, now_ns), streaming.shortfall()))
         return tuple(fault for fault in found if fault is not None)
 
     # -- one sensor --------------------------------------------------------------------------------------------------------------------
 
-    def _make(self, rig: Rig, number: int, rows: tuple[int, ...]) -> Streaming:
+    def _make(self, rig: Rig, number: int, rings: Rings, rows: tuple[int, ...] = (-1, -1)) -> Streaming:
         """Make one sensor with its render thread, which does not run yet.
 
         Args:
             rig: The rig.
             number: Number of the sensor in the rig.
+            rings: Rings of the transmitter.
             rows: Rows of its flows in the transmitter, the data flow first.
         """
         sensor = rig.spec.sensor[number]
@@ -305,30 +299,29 @@ class Sensors(Part):
             rig,
             number,
             self.context.scenery(rig),
-            utc_epoch_ns=self.context.clock.utc_epoch_ns,
+            utc_epoch_ns=self._clock.utc_epoch_ns,
             frames=sensor.network.mode == "ethernet",
         )
         render_thread = RenderThread(
             lidar=lidar,
-            rings=self.context.transmitter.rings,
+            rings=rings,
             data_flow=rows[0],
             position_flow=rows[-1],
-            epoch_ns=self.context.clock.epoch_ns,
+            epoch_ns=self._clock.epoch_ns,
             lead_ns=lead_bounds(rig).longest_ns,  # until the first step of the pacer: a start stalls more than a run
             settings=render_settings(rig),
             late_limit_ns=round(rig.spec.transmit.late_limit_us * 1000),
             renderer=self.device.of(sensor.name),
             can_change=self.context.can_change,
         )
-        if self.context.obstacle_map is not None:
-            render_thread.obstacle_map = self.context.obstacle_map(rig.lidars[number])
+        render_thread.obstacle_map = next(filter(None, (made(rig.lidars[number]) for made in self._obstacle_maps)), None)
         return Streaming(spec=sensor, lidar=lidar, render_thread=render_thread, rows=rows)
 
     def _set_epoch(self, streaming: Streaming) -> None:
-        streaming.lidar = replace(streaming.lidar, utc_epoch_ns=self.context.clock.utc_epoch_ns)
+        streaming.lidar = replace(streaming.lidar, utc_epoch_ns=self._clock.utc_epoch_ns)
         streaming.render_thread.lidar = streaming.lidar
         streaming.lidar.plan  # noqa: B018 - made now (cached), not when the first packet is due
-        streaming.render_thread.epoch_ns = self.context.clock.epoch_ns
+        streaming.render_thread.epoch_ns = self._clock.epoch_ns
 
     def _flows(self, rig: Rig, number: int, streaming: Streaming) -> "tuple[_Flow, ...]":
         """A sensor's flows, the data flow first."""
@@ -347,17 +340,13 @@ class Sensors(Part):
 
     def _open_flows(self, streaming: Streaming, flows: "tuple[_Flow, ...]", *, held: bool) -> None:
         """Open all of a sensor's flows, or none if one of them fails."""
-        transmitter = self.context.transmitter
         rows: list[int] = []
         try:
-            rows.extend(transmitter.add_flow(flow.spec, held=held) for flow in flows)
+            rows.extend(self.flows.add(*flow, held=held) for flow in flows)
         except BaseException:
             for row in rows:
-                transmitter.remove_flow(row)
+                self.flows.transmitter.remove_flow(row)
             raise
-        for row, flow in zip(rows, flows, strict=True):
-            self.context.rows[row] = flow.spec.name
-            self.context.introduce_flow(transmitter.flow_number(row), flow.spec.name, flow.framing, flow.stack)
         streaming.render_thread.data_flow, streaming.render_thread.position_flow = rows[0], rows[-1]
         streaming.rows = tuple(rows)
 
@@ -396,11 +385,12 @@ class SensorChange(Change):
     @property
     def retired(self) -> tuple[FlowSpec, ...]:
         """Flows of all sensors that do not continue unchanged."""
-        flows = self.sensors.context.transmitter.flows
+        flows = self.sensors.flows.transmitter.flows
         return tuple(flows[row] for name, streaming in self.sensors.streams.items() if name not in self.kept for row in streaming.rows)
 
-    def make(self) -> tuple[str, ...]:
+    def make(self, clock: RigClock) -> tuple[str, ...]:
         """Let the new sensors take over."""
+        del clock  # that of the packets that they have made ready
         return self.sensors.become(self)
 
 

@@ -14,7 +14,7 @@ from hilsim.compilation.atomics import publish
 from hilsim.config.rig import Rig
 from hilsim.config.script import ClockChange
 from hilsim.config.tables.sensor import SensorSpec, TimeInputSpec
-from hilsim.daemon.parts import Change, Part, RigContext
+from hilsim.daemon.parts import Change, Changes, Part, RigClock, RigContext
 from hilsim.daemon.time_inputs.receiver import receive_lines
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.errors import ConfigError, HilsimError
@@ -45,10 +45,10 @@ class SensorInput:
         input: Its state by pulses and sentences.
     """
 
-    def __init__(self, context: RigContext, sensor: SensorSpec, spec: TimeInputSpec) -> None:
+    def __init__(self, changes: Changes, clock: RigClock, sensor: SensorSpec, spec: TimeInputSpec) -> None:
         """Take a sensor of the rig, with nothing received."""
-        self._context, self._name, self._spec = context, sensor.name, spec
-        self.input = TimeInput(context.clock.utc_epoch_ns, spec.qualifiers)
+        self._changes, self._clock, self._name, self._spec = changes, clock, sensor.name, spec
+        self.input = TimeInput(clock.utc_epoch_ns, spec.qualifiers)
         self._applied = PulseState(pps="absent")
         self._awaits = asyncio.Event()
         self._unused = Rarely()
@@ -67,9 +67,6 @@ class SensorInput:
                 tasks.create_task(self._take_pulses())
             tasks.create_task(self._apply())
 
-    def _now_ns(self) -> int:
-        return time.monotonic_ns() - self._context.clock.epoch_ns
-
     def _rig_ns(self, utc_ns: int) -> int:
         """Rig time of an instant of this computer's clock: the clocks are read together, again where this thread was interrupted in between."""
         best_ns, offset_ns = 1 << 62, 0
@@ -77,11 +74,11 @@ class SensorInput:
             before_ns, now_ns, after_ns = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
             if after_ns - before_ns < best_ns:
                 best_ns, offset_ns = after_ns - before_ns, (before_ns + after_ns) // 2 - now_ns
-        return utc_ns + offset_ns - self._context.clock.epoch_ns
+        return utc_ns + offset_ns - self._clock.epoch_ns
 
     async def _hear(self) -> None:
         async for line in receive_lines(self._name, self._spec):
-            at_ns = self._now_ns()
+            at_ns = self._clock.now_ns()
             read = read_sentence(line)
             if read is None:
                 if line[3:6] in {b"RMC", b"GGA"} and self._unused.may_report(time.monotonic()):
@@ -115,9 +112,7 @@ class SensorInput:
             self._awaits.set()
 
     def _lidar(self) -> LidarEmulator:
-        if self._context.present_sensor is None:
-            raise AssertionError("sensors are built before they are served")
-        return self._context.present_sensor(self._name)[0]
+        return self._changes.lidar(self._name)[0]
 
     async def _apply(self) -> None:
         """Make the timed changes that follow from what was received."""
@@ -125,11 +120,11 @@ class SensorInput:
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._awaits.wait(), _LOOK_S)
             self._awaits.clear()
-            state = self.input.look(self._now_ns())
-            if state == self._applied or self._context.make_change is None:
+            state = self.input.look(self._clock.now_ns())
+            if state == self._applied:
                 continue
             try:
-                await self._context.make_change(ClockChange(sensor=self._name, pps=state.pps, utc_epoch_ns=state.utc_epoch_ns))
+                await self._changes.make(ClockChange(sensor=self._name, pps=state.pps, utc_epoch_ns=state.utc_epoch_ns))
             except HilsimError as error:  # a reload, or a stall of the machine: the next look tries again
                 log.warning("time_input.not_applied", sensor=self._name, pps=state.pps, reason=str(error))
                 continue
@@ -143,7 +138,11 @@ class TimeInputs(Part):
 
     def __init__(self, context: RigContext) -> None:
         super().__init__(context)
-        self._inputs: list[SensorInput] = []
+        self._inputs: dict[str, SensorInput] = {}
+
+    def heard(self, name: str) -> TimeInput | None:
+        """Input of a sensor; None without one, or before packets flow."""
+        return self._inputs[name].input if name in self._inputs else None
 
     def change(self, rig: Rig) -> Change:
         """Refuse a change of time inputs.
@@ -154,16 +153,18 @@ class TimeInputs(Part):
         new, now = ({sensor.name: sensor.time_input for sensor in each.spec.sensor if sensor.time_input} for each in (rig, self.context.rig))
         if new != now:
             raise ConfigError(f"{rig.path}: sensor.time_input cannot change while it runs; restart the service for that")
-        return _AppliedAnew(self._inputs)
+        return Change(self._apply_anew)
+
+    def _apply_anew(self, clock: RigClock) -> None:
+        """Apply what the inputs have received, which a reload has undone."""
+        del clock
+        for each in self._inputs.values():
+            each.forget()
 
     @asynccontextmanager
-    async def serve(self) -> AsyncIterator[None]:
+    async def serve(self, changes: Changes) -> AsyncIterator[None]:
         """Receive while packets flow."""
-        for sensor in self.context.rig.spec.sensor:
-            if sensor.time_input is not None:
-                self._inputs.append(SensorInput(self.context, sensor, sensor.time_input))
-                self.context.time_inputs[sensor.name] = self._inputs[-1].input
-        receiving = asyncio.create_task(self._receive(), name="time-inputs")
+        receiving = asyncio.create_task(self._receive(changes), name="time-inputs")
         try:
             yield
         finally:
@@ -171,27 +172,19 @@ class TimeInputs(Part):
             with suppress(asyncio.CancelledError):
                 await receiving
 
-    async def _receive(self) -> None:
+    async def _receive(self, changes: Changes) -> None:
+        clock = await changes.begun()
         async with asyncio.TaskGroup() as tasks:
-            for each in self._inputs:
-                tasks.create_task(each.run())
+            for sensor in self.context.rig.spec.sensor:
+                if sensor.time_input is not None:
+                    self._inputs[sensor.name] = SensorInput(changes, clock, sensor, sensor.time_input)
+                    tasks.create_task(self._inputs[sensor.name].run())
 
     @property
     def summary(self) -> str:
         """Text with the number of inputs, empty for none."""
         count = sum(sensor.time_input is not None for sensor in self.context.rig.spec.sensor)
         return f"{count} GPS input(s)" if count else ""
-
-
-class _AppliedAnew(Change):
-    def __init__(self, inputs: list[SensorInput]) -> None:
-        self._inputs = inputs
-
-    def make(self) -> tuple[str, ...]:
-        """Apply what the inputs have received, which a reload has undone."""
-        for each in self._inputs:
-            each.forget()
-        return ()
 
 
 async def system_pulses() -> AsyncIterator[int]:

@@ -16,6 +16,7 @@ from hilsim.units import HOUR_US, NS_PER_S
 from hilsim.world.platforms.platform import Platform
 
 _TURN, _STAMP, _PULSE, _SENTENCE = constant(Effect.TURN), constant(Effect.STAMP), constant(Effect.PULSE), constant(Effect.SENTENCE)
+_THERMAL = constant(Effect.THERMAL)
 _EDGE, _CHARACTER = constant(Purpose.FAULT_EDGE), constant(Purpose.FAULT_CHARACTER)
 _FIRST_PRINTABLE, _PRINTABLES = 0x20, 95
 
@@ -90,6 +91,17 @@ def pulse_state(rare: Rare | None, plan: LidarPlan, rig_ns: int) -> int:
             if rare.faults.effect[row] == _PULSE and strength(rare.faults, row, rig_ns) > 0.0:
                 state = int(rare.faults.value[row, 0])
     return state
+
+
+@borrowing_kernel
+def thermal_status(rare: Rare | None, rig_ns: int) -> tuple[int, int]:
+    """Thermal status and temperature at shutdown in a position packet at a rig time; ``rare`` is the plan's."""
+    status, temperature_c = 0, 0
+    if rare is not None and rare.faults.tells:
+        for row in range(rare.faults.effect.size):
+            if rare.faults.effect[row] == _THERMAL and strength(rare.faults, row, rig_ns) > 0.0:
+                status, temperature_c = int(rare.faults.value[row, 0]), int(rare.faults.value[row, 1])
+    return status, temperature_c
 
 
 @kernel

@@ -6,14 +6,14 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, kernel, stage_kernel
-from hilsim.emulator.breaking.head_and_clock import falsified_us, pulse_state, write_received
+from hilsim.emulator.breaking.head_and_clock import falsified_us, pulse_state, thermal_status, write_received
 from hilsim.emulator.families.own import family_kernels
 from hilsim.emulator.inertial import TEMPERATURE_C, felt_motion
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import first_sequence_of, stop_sequence_of
 from hilsim.emulator.workspace import Returns
 from hilsim.families.velodyne.protocol.data import RECORDS_PER_BLOCK, encode_data_packet
-from hilsim.families.velodyne.protocol.position import NMEA_SIZE, encode_imu_module, encode_position_packet
+from hilsim.families.velodyne.protocol.position import NMEA_SIZE, THERMAL_OFFSET, encode_imu_module, encode_position_packet
 from hilsim.sensor.clock import rig_from_device, stamp_us
 from hilsim.world.platforms.platform import Platform
 
@@ -44,6 +44,7 @@ def _encode_position(plan: LidarPlan, platform: Platform, device_ns: int, payloa
     size = write_received(plan.rare, plan, platform, rig_ns, sentence)
     stamp = falsified_us(plan.rare, plan, stamp_us(plan.clock, device_ns), device_ns)
     encode_position_packet(stamp, pulse_state(plan.rare, plan, rig_ns), sentence, size, payload)
+    payload[THERMAL_OFFSET], payload[THERMAL_OFFSET + 1] = thermal_status(plan.rare, rig_ns)
 
 
 @stage_kernel

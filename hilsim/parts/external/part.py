@@ -11,7 +11,8 @@ import structlog
 from hilsim.assembly.build import asset_signature
 from hilsim.config.rig import Rig
 from hilsim.config.script import AddChange
-from hilsim.daemon.parts import Change, Part, RigContext
+from hilsim.daemon.flows import Flows
+from hilsim.daemon.parts import Change, Changes, Part, RigClock, RigContext
 from hilsim.daemon.streaming.flow_specs import lead_bounds
 from hilsim.errors import ConfigError, HilsimError
 from hilsim.parts.external.declarations import declared_changes
@@ -30,6 +31,8 @@ _POLL_S = 0.02
 
 class ExternalPoses(Part):
     """Poses that are followed live; replayed ones need no thread."""
+
+    _flows: Flows
 
     def __init__(self, context: RigContext) -> None:
         super().__init__(context)
@@ -59,13 +62,14 @@ class ExternalPoses(Part):
         self._signature = asset_signature(self.context.rig)
         self._received = ReceivedPoses(self.context.rig, spec, self.context.scenery(self.context.rig))
 
-    def open(self) -> None:
+    def open(self, flows: Flows) -> None:
         """Open the socket, and create the recording.
 
         Raises:
             CaptureError: the recording cannot be created.
             LinkError: the socket cannot be opened.
         """
+        self._flows = flows
         if self._received is not None:
             self._received.open()
 
@@ -78,11 +82,10 @@ class ExternalPoses(Part):
         """Load or compile the receiving loop."""
         self.warm()
 
-    def start(self) -> None:
+    def start(self, clock: RigClock) -> None:
         """Start receiving."""
         if self._received is not None:
-            clock = self.context.clock
-            self._received.start(clock.epoch_ns, clock.utc_epoch_ns, rendered_ns=self.context.rendered_ns)
+            self._received.start(clock.epoch_ns, clock.utc_epoch_ns, rendered_ns=clock.rendered_ns)
 
     def change(self, rig: Rig) -> Change:
         """Refuse a change of what another simulator moves, of the scene around it, or to a longer lead than keys are committed ahead.
@@ -101,12 +104,12 @@ class ExternalPoses(Part):
         return Change()
 
     @asynccontextmanager
-    async def serve(self) -> AsyncIterator[None]:
+    async def serve(self, changes: Changes) -> AsyncIterator[None]:
         """Make timed changes of messages that declare and remove objects, and take the sensors' power where the rig says so."""
         if self._received is None:
             yield
             return
-        task = asyncio.create_task(guarded("poses", self._follow), name="poses")
+        task = asyncio.create_task(guarded("poses", lambda: self._follow(changes)), name="poses")
         try:
             yield
         finally:
@@ -114,7 +117,7 @@ class ExternalPoses(Part):
             with suppress(asyncio.CancelledError):
                 await task
 
-    async def _follow(self) -> None:
+    async def _follow(self, changes: Changes) -> None:
         while True:
             await asyncio.sleep(_POLL_S)
             if self._received is None:
@@ -123,7 +126,7 @@ class ExternalPoses(Part):
                 self._set_power(is_on=self._received.state(time.monotonic_ns()) != "silent")
             for payload in self._received.declarations():
                 try:
-                    await self._declare(payload)
+                    await self._declare(payload, changes)
                 except HilsimError as error:
                     self._received.refused_declarations += 1
                     if self._rarely.may_report(time.monotonic()):
@@ -131,15 +134,14 @@ class ExternalPoses(Part):
 
     def _set_power(self, *, is_on: bool) -> None:
         sensors = {sensor.name for sensor in self.context.rig.spec.sensor}
-        for row, name in dict(self.context.rows).items():  # a reload may change them meanwhile
-            if name.rpartition("/")[0] in sensors and self.context.transmitter.is_silent(row) is is_on:
-                self.context.transmitter.silence_flow(row, silent=not is_on)
+        transmitter = self._flows.transmitter
+        for name, row in self._flows.rows.items():
+            if name.rpartition("/")[0] in sensors and transmitter.is_silent(row) is is_on:
+                transmitter.silence_flow(row, silent=not is_on)
 
-    async def _declare(self, payload: bytes) -> None:
-        if self.context.make_change is None:
-            raise AssertionError("changes can be made while parts serve")
+    async def _declare(self, payload: bytes, changes: Changes) -> None:
         for identity, change in declared_changes(decode(payload), self._names, self.context.rig.spec.scene.material_table()):
-            await self.context.make_change(change)
+            await changes.make(change)
             if isinstance(change, AddChange):
                 self._names[identity] = change.object_name
             else:

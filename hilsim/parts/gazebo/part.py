@@ -1,12 +1,12 @@
 """The lidars of a rig's SDF file as a part: each measures in its own thread and publishes the subscribed topics."""
 
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hilsim.config.rig import Rig
-from hilsim.daemon.parts import Change, Part, RigContext
+from hilsim.daemon.flows import Flows
+from hilsim.daemon.parts import Change, Part, RigClock, RigContext, Viewer
 from hilsim.errors import ConfigError
 from hilsim.parts.gazebo.lidars import gazebo_lidars
 from hilsim.parts.gazebo.publishing import LidarPublisher, topics_of
@@ -42,18 +42,23 @@ class Gazebo(Part):
         """
         rig = self.context.rig
         self.lidars = gazebo_lidars(rig, self.context.scenery(rig))
-        self.context.viewers["Gazebo's lidars"] = self._see_later
+
+    @property
+    def viewer(self) -> Viewer:
+        """Function that shows all lidars another world."""
+        return self._see_later
 
     def _see_later(self, from_ns: int, world: World) -> None:
         for lidar in self.lidars:
             lidar.see_later(from_ns, world)
 
-    def open(self) -> None:
+    def open(self, flows: Flows) -> None:
         """Advertise the topics.
 
         Raises:
             TransmitError: the address does not belong to this host.
         """
+        del flows  # it sends by a transport of its own
         [spec] = self.context.rig.spec.part("gazebo")
         self._transport = Transport(spec, [topic for lidar in self.lidars for topic in topics_of(lidar.spec)])
         self._transport.open()
@@ -68,10 +73,10 @@ class Gazebo(Part):
         for lidar in self.lidars:
             lidar.true_ranges_m(0)
 
-    def start(self) -> None:
+    def start(self, clock: RigClock) -> None:
         """Start measuring; the first measurement is at rig time 0."""
         for publisher in self._publishers:
-            publisher.start(self.context.clock.epoch_ns)
+            publisher.start(clock.epoch_ns)
 
     def change(self, rig: Rig) -> Change:
         """Refuse a change of the SDF file or of its table.
@@ -81,12 +86,11 @@ class Gazebo(Part):
         """
         if rig.spec.part("gazebo") != self.context.rig.spec.part("gazebo") or not self.context.shows(rig):
             raise ConfigError(f"{rig.path}: [gazebo] and its [scene] cannot change while lidars are published; restart the service for that")
-        return GazeboChange(gazebo=self)
+        return Change(self.return_to_file)
 
-    def return_to_file(self) -> None:
+    def return_to_file(self, clock: RigClock) -> None:
         """Let the lidars see the scene of the rig's file again, after a reload."""
-        now_ns = time.monotonic_ns() - self.context.clock.epoch_ns
-        self._see_later(now_ns, self.context.scenery(self.context.rig).world)
+        self._see_later(clock.now_ns(), self.context.scenery(self.context.rig).world)
 
     def stop(self) -> None:
         """End the threads, and announce the end to subscribers."""
@@ -132,19 +136,3 @@ class Gazebo(Part):
         if self._transport is not None and not self._transport.alive:
             found.append(Fault(key="gazebo_ended", text="topics are not advertised any more: the thread has ended"))
         return tuple(found)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class GazeboChange(Change):
-    """Change to another rig with the same SDF file: timed changes of what the lidars see are gone.
-
-    Attributes:
-        gazebo: The lidars.
-    """
-
-    gazebo: Gazebo
-
-    def make(self) -> tuple[str, ...]:
-        """Let the lidars see the file's scene again."""
-        self.gazebo.return_to_file()
-        return ()

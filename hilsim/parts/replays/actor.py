@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from hilsim.assembly.changed import check_unseen
 from hilsim.config.script import ReplayChange
-from hilsim.daemon.parts import RigContext
+from hilsim.daemon.parts import RigClock, RigContext
 from hilsim.errors import ConfigError
 from hilsim.parts.replays.source import SEEK_NS, ReplaySource
 from hilsim.transmit.packet_queue import AHEAD_NS
@@ -22,17 +22,12 @@ class ReplayActor:
     """Makes timed changes of replays.
 
     Attributes:
-        context: Context of the rig.
+        context: The rig.
         sources: Replays that play, by name.
     """
 
     context: RigContext
     sources: dict[str, ReplaySource]
-
-    @property
-    def is_running(self) -> bool:
-        """Whether all replays play."""
-        return len(self.sources) >= len(self.context.rig.spec.part("replay"))
 
     def check(self, change: ReplayChange) -> None:
         """Find out whether a change can be made.
@@ -41,12 +36,13 @@ class ReplayActor:
             ConfigError: no replay has the name, or its capture cannot be read any more.
         """
         check_unseen(self.context.rig, change)
-        for name, source in self._chosen(change).items():
-            if fault := source.state().fault:
-                raise ConfigError(f"replay {name} must be readable to be changed, got {fault}")
+        for spec in self.context.rig.spec.part("replay"):
+            source = self.sources.get(spec.name)
+            if change.concerns(spec.name) and (fault := source.state().fault if source is not None else "one that does not play"):
+                raise ConfigError(f"replay {spec.name} must be readable to be changed, got {fault}")
 
-    def make(self, change: ReplayChange, now_ns: int) -> tuple[int, dict[str, int]]:
-        """Make a change; ``now_ns`` is the rig time now.
+    def make(self, change: ReplayChange, clock: RigClock) -> tuple[int, dict[str, int]]:
+        """Make a change.
 
         Returns:
             Rig time of the change, and the rig time at which it begins for each replay.
@@ -56,9 +52,9 @@ class ReplayActor:
             TransmitError: the threads of a replay do not answer.
         """
         self.check(change)
-        at_ns, epoch_ns = change.at_ns, self.context.clock.epoch_ns
+        at_ns, epoch_ns = change.at_ns, clock.epoch_ns
         if at_ns is None:
-            at_ns = now_ns + AHEAD_NS + _MARGIN_NS + (0 if change.seek_s is None else SEEK_NS)
+            at_ns = clock.now_ns() + AHEAD_NS + _MARGIN_NS + (0 if change.seek_s is None else SEEK_NS)
         begun_ns = {
             name: source.act(epoch_ns + at_ns, paused=change.pause, position_s=change.seek_s) - epoch_ns
             for name, source in self._chosen(change).items()

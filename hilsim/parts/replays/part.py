@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.config.rig import Rig
-from hilsim.daemon.parts import Change, Needs, Part, RigContext
+from hilsim.daemon.flows import Flows
+from hilsim.daemon.parts import Actor, Change, Needs, Part, Played, RigClock, RigContext
 from hilsim.emulator.retime import StampClock
 from hilsim.errors import CaptureError, ConfigError
 from hilsim.parts.replays.actor import ReplayActor
@@ -30,9 +31,9 @@ from hilsim.protocols.flow_key import FlowKey
 from hilsim.protocols.recognise import OtherKind, PacketKind
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading
+from hilsim.transmit.ring import allocate_rings
 from hilsim.transmit.scheduling import ThreadSettings
 from hilsim.transmit.specs import FlowSpec
-from hilsim.transmit.statistics import Counter
 
 _PLAYER_PRIORITY_BELOW = 10
 _PLAYER_SLICE_US = 1000.0
@@ -43,7 +44,13 @@ _JOIN_NS = 100_000_000
 
 
 class Replays(Part):
-    """The replays of a rig."""
+    """The replays of a rig.
+
+    Attributes:
+        flows: Flows of the rig, from opening on.
+    """
+
+    flows: Flows
 
     def __init__(self, context: RigContext) -> None:
         super().__init__(context)
@@ -52,7 +59,16 @@ class Replays(Part):
         self._changing = threading.Lock()
         self._postponed_ns: npt.NDArray[np.int64] = np.zeros(MAX_PLAYERS, np.int64)
         self._started: dict[str, ReplaySource] = {}
-        context.actors["replay"] = ReplayActor(context=context, sources=self._started)
+
+    @property
+    def actors(self) -> Mapping[str, Actor]:
+        """Maker of timed changes of replays."""
+        return {"replay": ReplayActor(context=self.context, sources=self._started)}
+
+    @property
+    def played(self) -> Mapping[str, Played]:
+        """Replays that play, by name."""
+        return dict(self._started)
 
     # -- the life cycle ----------------------------------------------------------------------------------------------------------------
 
@@ -73,7 +89,7 @@ class Replays(Part):
 
         Raises:
             CaptureError: captures cannot be replayed; the message names each.
-            ConfigError: a capture has larger datagrams than this transmitter was made for.
+            ConfigError: there are too many.
         """
         specs: Sequence[ReplaySpec] = rig.spec.part("replay")
         if len(specs) >= MAX_PLAYERS:
@@ -91,10 +107,6 @@ class Replays(Part):
                 faults.append(str(error))
         if faults:
             raise CaptureError("\n".join(faults))
-        for name, playing in found.items():
-            transmitter = self.context.transmitter_or_none
-            if transmitter is not None and playing.replay_source.overview.capacity > transmitter.rings.payload.shape[2]:
-                raise ConfigError(f"{rig.path}: replay {name} has larger datagrams than the ones that flow; restart the service for it")
         return found
 
     def change(self, rig: Rig) -> "ReplayChange":
@@ -105,12 +117,15 @@ class Replays(Part):
             ConfigError: a capture has larger datagrams than this transmitter was made for.
         """
         prepared = self._look_over(rig)
+        for name, playing in prepared.items():
+            if playing.replay_source.overview.capacity > self.flows.transmitter.rings.payload.shape[2]:
+                raise ConfigError(f"{rig.path}: replay {name} has larger datagrams than the ones that flow; restart the service for it")
         self._sources.leave_to_others(taken_addresses(rig))
         kept = frozenset({spec.name for spec in rig.spec.part("replay")} - prepared.keys())
         opened = tuple(self._flow_spec(playing, flow, *seen) for playing in prepared.values() for flow, seen in playing.seen.items())
         return ReplayChange(replays=self, kept=kept, prepared=prepared, opened=opened)
 
-    def become(self, change: "ReplayChange") -> tuple[str, ...]:
+    def become(self, change: "ReplayChange", clock: RigClock) -> tuple[str, ...]:
         """Become the replays of another rig, whose sockets are held. Replays that both rigs have continue; new ones begin at once.
 
         Returns:
@@ -131,7 +146,7 @@ class Replays(Part):
                 self._remove(playing)
                 raise
             self._playing[name] = playing
-            self._start_one(playing, time.monotonic_ns() + _JOIN_NS)
+            self._start_one(playing, clock, time.monotonic_ns() + _JOIN_NS)
             done.append(f"{name}: started with its new settings")
         return tuple(done)
 
@@ -139,8 +154,7 @@ class Replays(Part):
         self._stop_one(playing)
         with self._changing:
             for row in playing.rows.values():
-                self.context.transmitter.remove_flow(row)
-                del self.context.rows[row]
+                self.flows.transmitter.remove_flow(row)
 
     @property
     def flow_count(self) -> int:
@@ -158,12 +172,13 @@ class Replays(Part):
         """Packets a second of all flows seen so far together."""
         return sum(rate for playing in self._playing.values() for rate in playing.replay_source.overview.rate_hz.values())
 
-    def open(self) -> None:
+    def open(self, flows: Flows) -> None:
         """Open every flow seen so far.
 
         Raises:
             TransmitError: a flow cannot be opened.
         """
+        self.flows = flows
         self._sources = LoopbackSources(taken=taken_addresses(self.context.rig))
         for playing in self._playing.values():
             self._open_flows(playing)
@@ -181,7 +196,7 @@ class Replays(Part):
         """Load or compile the kernels that replaying needs, without opening a socket."""
         settings, inserters = ThreadSettings(scheduling="plain"), [playing.replay_source.inserter for playing in self._playing.values()]
         for inserter in {inserter is None: inserter for inserter in inserters}.values():  # the kernel of a replay with objects is another one
-            rings = self.context.transmitter.rings
+            rings = allocate_rings(1, 2, self.capacity)
             Player(name="", rings=rings, slots=64, capacity=self.capacity, scale=1.0, settings=settings, inserter=inserter)
 
     def _open_one(self, playing: Playing) -> None:
@@ -202,7 +217,7 @@ class Replays(Part):
         transmit = self.context.rig.spec.transmit
         priority = max(transmit.priority - _PLAYER_PRIORITY_BELOW, 1)
         settings = ThreadSettings(scheduling=transmit.scheduling, priority=priority, slice_us=_PLAYER_SLICE_US)
-        playing.replay_source.open(self.context.transmitter.rings, open_track, settings, self._postponement(playing))
+        playing.replay_source.open(self.flows.transmitter.rings, open_track, settings, self._postponement(playing))
 
     def _postponement(self, playing: Playing) -> Postponement | None:
         if playing.spec.late_policy != "postpone":
@@ -211,22 +226,22 @@ class Replays(Part):
         playing.number = next(number for number in range(MAX_PLAYERS) if number not in taken)
         return Postponement(by_ns=self._postponed_ns, own=playing.number)
 
-    def start(self) -> None:
+    def start(self, clock: RigClock) -> None:
         """Start playing."""
         for name, note in parts_notes([(playing.spec, playing.replay_source.overview) for playing in self._playing.values()]):
             self._playing[name].replay_source.remarks += (note,)
         begin_ns = begin_times_ns([(playing.spec, playing.replay_source.overview.first_ns) for playing in self._playing.values()])
         for playing, after_ns in zip(self._playing.values(), begin_ns, strict=True):
-            self._start_one(playing, self.context.clock.epoch_ns + after_ns)
+            self._start_one(playing, clock, clock.epoch_ns + after_ns)
 
-    def _start_one(self, playing: Playing, begin_ns: int) -> None:
-        spec, clock = playing.spec, self.context.clock
+    def _start_one(self, playing: Playing, clock: RigClock, begin_ns: int) -> None:
+        spec = playing.spec
         utc_ns = clock.utc_epoch_ns - clock.epoch_ns
         shown_ns = utc_ns if spec.retime == "utc" else round(spec.clock_offset_s * 1e9) - clock.epoch_ns
         if playing.replay_source.inserter is not None:
             playing.replay_source.inserter.insertion.rig_epoch_ns[0] = clock.epoch_ns
         playing.replay_source.start(begin_ns, StampClock(shown_ns=shown_ns, utc_ns=utc_ns))
-        self._started[spec.name] = self.context.played[spec.name] = playing.replay_source
+        self._started[spec.name] = playing.replay_source
 
     def stop(self) -> None:
         """End all threads; the transmitter closes the sockets."""
@@ -236,7 +251,6 @@ class Replays(Part):
 
     def _stop_one(self, playing: Playing) -> None:
         self._started.pop(playing.spec.name, None)
-        self.context.played.pop(playing.spec.name, None)
         playing.replay_source.stop()
         if playing.replay_source.inserter is not None:
             playing.replay_source.inserter.close()
@@ -247,14 +261,9 @@ class Replays(Part):
         """The transmitter's row of a recorded flow, opened if need be."""
         if flow in playing.rows:
             return playing.rows[flow]
-        transmitter, spec = self.context.transmitter, playing.spec
-        wanted = self._flow_spec(playing, flow, kind, first)
-        row = transmitter.add_flow(wanted)
-        playing.rows[flow] = row
-        self.context.rows[row] = wanted.name
-        target = find_target(spec, flow, kind, self._sources)
+        spec, target = playing.spec, find_target(playing.spec, flow, kind, self._sources)
         link = PAYLOAD_ONLY if spec.mode == "ethernet" else link_framing(spec, target, first, kind)
-        self.context.introduce_flow(transmitter.flow_number(row), wanted.name, link)
+        playing.rows[flow] = row = self.flows.add(self._flow_spec(playing, flow, kind, first), link)
         return row
 
     def _flow_spec(self, playing: Playing, flow: FlowKey, kind: PacketKind, first: CapturedDatagram) -> FlowSpec:
@@ -262,13 +271,14 @@ class Replays(Part):
         spec = playing.spec
         rate_hz = min(playing.replay_source.overview.rate_hz.get(flow, _UNKNOWN_RATE_HZ) / spec.interval_scale, 1e6)
         socket = flow_socket(spec, find_target(spec, flow, kind, self._sources), link_style(first, kind))
-        return FlowSpec(name=self._name(playing, flow, kind), socket=socket, packet_rate_hz=rate_hz, sends_late=spec.late_policy == "postpone")
+        name, path = self._name(playing, flow, kind), f"{spec.name}/{flow}"
+        return FlowSpec(name=name, socket=socket, packet_rate_hz=rate_hz, sends_late=spec.late_policy == "postpone", path=path)
 
     def _name(self, playing: Playing, flow: FlowKey, kind: PacketKind) -> str:
         """Name of a flow: ``<replay>/<flow>``, or ``<replay>/<source>/<flow>`` if the capture has several sources."""
         sensor = playing.spec.name if len(playing.replay_source.overview.sources) == 1 else f"{playing.spec.name}/{flow.source}"
         label = f"port-{flow.destination_port}" if kind is OtherKind.OTHER else kind.facts.stream
-        taken = set(self.context.rows.values())
+        taken = self.flows.rows
         names = [f"{sensor}/{label}", f"{sensor}/{label}-{flow.destination_port}", f"{sensor}/{label}-{flow.source_port}-{flow.destination_port}"]
         return next((name for name in names if name not in taken), f"{sensor}/{flow}")
 
@@ -287,11 +297,10 @@ class Replays(Part):
     @property
     def has_begun(self) -> bool:
         """Whether each replay that begins at once has sent packets, or has ended."""
-        counters = self.context.transmitter.statistics.counters
         return all(
             playing.spec.offset_s > 0
             or playing.replay_source.state().has_ended
-            or any(counters[row, Counter.PACKETS] > 0 for row in playing.rows.values())
+            or any(self.flows.transmitter.last_due_ns(row) > 0 for row in playing.rows.values())
             for playing in self._playing.values()
         )
 
@@ -319,7 +328,7 @@ class Replays(Part):
     @property
     def routes(self) -> tuple[tuple[str, FlowKey, FlowSpec], ...]:
         """Name of the replay, recorded flow and transmit settings of each flow."""
-        flows = self.context.transmitter.flows
+        flows = self.flows.transmitter.flows
         return tuple((name, recorded, flows[row]) for name, playing in self.playing.items() for recorded, row in dict(playing.rows).items())
 
     @property
@@ -366,9 +375,9 @@ class ReplayChange(Change):
     @property
     def retired(self) -> tuple[FlowSpec, ...]:
         """Flows of the replays that end."""
-        flows = self.replays.context.transmitter.flows
+        flows = self.replays.flows.transmitter.flows
         return tuple(flows[row] for name, playing in self.replays.playing.items() if name not in self.kept for row in dict(playing.rows).values())
 
-    def make(self) -> tuple[str, ...]:
+    def make(self, clock: RigClock) -> tuple[str, ...]:
         """End some replays and begin others."""
-        return self.replays.become(self)
+        return self.replays.become(self, clock)

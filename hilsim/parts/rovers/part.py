@@ -2,10 +2,9 @@
 
 import asyncio
 import socket
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,8 @@ import structlog
 
 from hilsim.assembly.build import asset_signature
 from hilsim.config.rig import Rig
-from hilsim.daemon.parts import Change, Needs, Part, RigContext
+from hilsim.daemon.flows import Flows
+from hilsim.daemon.parts import Change, Changes, Needs, Part, RigClock, RigContext, Viewer
 from hilsim.daemon.streaming.plain_flow import PlainFlow
 from hilsim.errors import ConfigError
 from hilsim.parts.rovers.flows import FLOW_PORTS, rover_flow
@@ -72,8 +72,11 @@ class Rovers(Part):
         world = self.context.scenery(rig).world if self._drives else None
         self._sources = rover_sources(rig, world, can_change=self.context.can_change)
         self._points = tuple(source.points for source in self._sources)
-        if world is not None:
-            self.context.viewers["rovers"] = self.see_later
+
+    @property
+    def viewer(self) -> Viewer | None:
+        """``see_later``, if a rover drives."""
+        return self.see_later if self._drives else None
 
     def see_later(self, from_ns: int, world: World) -> dict[str, int]:
         """Set the world that driving rovers see from a rig time on; returns the rig time from which each sees it."""
@@ -83,17 +86,16 @@ class Rovers(Part):
             if isinstance(source, DrivenRover)
         }
 
-    def return_to_file(self) -> None:
+    def return_to_file(self, clock: RigClock) -> None:
         """Let the rovers see the scene of the rig's file again, after a reload."""
-        now_ns = time.monotonic_ns() - self.context.clock.epoch_ns
-        self.see_later(now_ns, self.context.scenery(self.context.rig).world)
+        self.see_later(clock.now_ns(), self.context.scenery(self.context.rig).world)
 
     def needs(self) -> Needs:
         """Requirements of the rovers: three flows each, at the rates of their files' first scans."""
         rate_hz = sum(rover.rate_hz * (2 + chunk_count(points)) for rover, points in zip(self._rovers, self._points, strict=True))
         return Needs(flows=len(FLOW_PORTS) * len(self._rovers), capacity_bytes=HEADER_SIZE + LARGEST_PACKET, packet_rate_hz=rate_hz)
 
-    def open(self) -> None:
+    def open(self, flows: Flows) -> None:
         """Open the command ports and the flows.
 
         Raises:
@@ -102,20 +104,20 @@ class Rovers(Part):
         """
         for rover in self._rovers:
             self._ports[rover.name] = open_udp(rover.network.source, COMMAND_PORT + rover.number)
-        self._sender = self._made(self.context.transmitter.rings)
+        self._sender = self._made(flows.transmitter.rings)
         for place, rover in enumerate(self._rovers):
-            flows = [self._opened(rover, place, label) for label in FLOW_PORTS]
-            self._sender.route(place, [flow.row for flow in flows])
-            self._flows += flows
+            opened = [self._opened(flows, rover, place, label) for label in FLOW_PORTS]
+            self._sender.route(place, [flow.row for flow in opened])
+            self._flows += opened
 
     def _made(self, rings: Rings) -> RoverSender:
         transmit = self.context.rig.spec.transmit
         settings = ThreadSettings(scheduling=transmit.scheduling, priority=max(transmit.priority - _PRIORITY_BELOW, 1), slice_us=_SLICE_US)
         return RoverSender(rovers=self._rovers, sources=self._sources, rings=rings, seed=self.context.rig.spec.seed, settings=settings)
 
-    def _opened(self, rover: RoverSpec, place: int, label: str) -> PlainFlow:
+    def _opened(self, flows: Flows, rover: RoverSpec, place: int, label: str) -> PlainFlow:
         name, key, _ = rover_flow(rover, label)
-        return PlainFlow(self.context, name, key, rover.rate_hz * (chunk_count(self._points[place]) if label == "lidar" else 1))
+        return PlainFlow(flows, name, key, rover.rate_hz * (chunk_count(self._points[place]) if label == "lidar" else 1))
 
     def warm(self) -> None:
         """Load the kernels of the sending loop."""
@@ -126,17 +128,18 @@ class Rovers(Part):
         """Load or compile every kernel that rovers need."""
         self._made(allocate_rings(1, 2, LARGEST_PACKET)).warm()
 
-    def prime(self, until_ns: int) -> bool:
+    def prime(self, clock: RigClock, until_ns: int) -> bool:
         """Read one scan of each rover."""
+        del clock
         return self._sender is None or self._sender.read_ahead(until_ns)
 
-    def start(self) -> None:
+    def start(self, clock: RigClock) -> None:
         """Start sending; the first cycle is due one period after rig time 0."""
         if self._sender is None:
             return
         for flow in self._flows:
             flow.release()
-        self._sender.start(self.context.clock.epoch_ns)
+        self._sender.start(clock.epoch_ns)
 
     def change(self, rig: Rig) -> Change:
         """Refuse a change of the rovers, or of the scene through which they drive.
@@ -151,7 +154,7 @@ class Rovers(Part):
             )
         if self._drives and (rig.spec.scene != now.scene or asset_signature(rig) != self._signature):
             raise ConfigError(f"{rig.path}: [scene] cannot change while rovers drive through it; restart the service for that")
-        return RoversChange(rovers=self) if self._drives else Change()
+        return Change(self.return_to_file) if self._drives else Change()
 
     def stop(self) -> None:
         """End the threads and close the ports; the transmitter closes its sockets."""
@@ -163,8 +166,9 @@ class Rovers(Part):
         self._ports = {}
         self._flows = []
 
-    def serve(self) -> AbstractAsyncContextManager[object]:
+    def serve(self, changes: Changes) -> AbstractAsyncContextManager[object]:
         """Receive commands at the command ports."""
+        del changes
         return served_commands(
             {rover.name: (self._ports.pop(rover.name), partial(self._obey, place)) for place, rover in enumerate(self._rovers)} if self._ports else {}
         )
@@ -246,22 +250,6 @@ class Rovers(Part):
             if source.fault:
                 found.append(Fault(key="scans_ended", subject=rover.name, text=source.fault))
         return tuple(found)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RoversChange(Change):
-    """Change to another rig with the same rovers: timed changes of what they see are gone.
-
-    Attributes:
-        rovers: The rovers.
-    """
-
-    rovers: Rovers
-
-    def make(self) -> tuple[str, ...]:
-        """Let the rovers see the file's scene again."""
-        self.rovers.return_to_file()
-        return ()
 
 
 @asynccontextmanager

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hilsim.config.rig import Rig
 from hilsim.config.script import VehicleChange
-from hilsim.daemon.parts import RigContext
+from hilsim.daemon.parts import RigClock, RigContext
 from hilsim.errors import ConfigError, TransmitError
 from hilsim.faults.specs import FaultSpec
 from hilsim.parts.vehicle.autopilot.breaking import VEHICLE, vehicle_faults
@@ -25,7 +25,7 @@ class VehicleActor:
     """Makes timed changes of the vehicle.
 
     Attributes:
-        context: Context of the rig.
+        context: The rig, and its scene.
         find: Function that returns the vehicle; None where it does not fly.
         has_changed: Whether a change was made since the rig was started or reloaded.
     """
@@ -33,12 +33,6 @@ class VehicleActor:
     context: RigContext
     find: Callable[[], FlyingVehicle | None]
     has_changed: bool = False
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the vehicle flies."""
-        vehicle = self.find()
-        return vehicle is not None and vehicle.alive
 
     def see_later(self, from_ns: int, world: World) -> None:
         """Set the world that the vehicle can touch from a rig time on.
@@ -84,13 +78,13 @@ class VehicleActor:
             time.sleep(_POLL_S)
         return begun_ns
 
-    def return_to_file(self, rig: Rig) -> None:
+    def return_to_file(self, rig: Rig, clock: RigClock) -> None:
         """Let the wind, the world and the faults of a rig's file return, after a reload; the vehicle stays where it is."""
         vehicle = self.find()
         if vehicle is not None:
-            self.break_later(time.monotonic_ns() - self.context.clock.epoch_ns, rig.spec.fault)
+            self.break_later(clock.now_ns(), rig.spec.fault)
         if vehicle is not None and self.has_changed:
-            now_ns = time.monotonic_ns() - self.context.clock.epoch_ns
+            now_ns = clock.now_ns()
             self.see_later(now_ns, self.context.scenery(self.context.rig).world)
             vehicle.table.add(Kind.WIND, now_ns, vehicle.loop_setup.context.wind)
             self.has_changed = False
@@ -105,8 +99,8 @@ class VehicleActor:
         if vehicle is not None:
             require_place(vehicle.world, change.position_m)
 
-    def make(self, change: VehicleChange, now_ns: int) -> tuple[int, dict[str, int]]:
-        """Make a change; ``now_ns`` is the rig time now.
+    def make(self, change: VehicleChange, clock: RigClock) -> tuple[int, dict[str, int]]:
+        """Make a change.
 
         Returns:
             Rig time of the change, and the rig time of the step at which it begins.
@@ -119,7 +113,7 @@ class VehicleActor:
         vehicle = self.find()
         if vehicle is None:
             raise TransmitError("the vehicle must fly to be changed, got one that has ended")
-        at_ns = now_ns if change.at_ns is None else change.at_ns
+        at_ns = clock.now_ns() if change.at_ns is None else change.at_ns
         if vehicle.table.waiting >= _MAX_CHANGES:
             raise ConfigError(f"at most {_MAX_CHANGES} changes may wait for the vehicle's next step, got one more")
         number, self.has_changed = -1, True

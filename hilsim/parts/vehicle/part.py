@@ -1,12 +1,13 @@
 """The vehicle of a rig as a part: the flight loop, its link, and the messages made from its lidars' scans."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from hilsim.assembly.build import asset_signature
 from hilsim.config.rig import Rig
-from hilsim.daemon.parts import Change, Part, RigContext
+from hilsim.daemon.parts import Actor, Breaker, Change, Changes, Part, RigClock, RigContext, Viewer
+from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError
 from hilsim.parts.vehicle.actor import VehicleActor
 from hilsim.parts.vehicle.flying import FlyingVehicle, build_vehicle
@@ -14,6 +15,7 @@ from hilsim.parts.vehicle.link import serve_link
 from hilsim.parts.vehicle.obstacle_sender import ScanMessages
 from hilsim.parts.vehicle.platform import spec_of
 from hilsim.parts.vehicle.screen_text import vehicle_summary
+from hilsim.streaming.obstacle_map import ObstacleMap
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading
 
@@ -31,8 +33,6 @@ class VehiclePart(Part):
         self._messages: ScanMessages | None = None
         self._signature = asset_signature(context.rig)
         self._actor = VehicleActor(context=context, find=lambda: self.vehicle)
-        context.actors["vehicle"] = self._actor
-        context.breakers["the vehicle"] = self._actor.break_later
 
     def prepare(self) -> None:
         """Build the vehicle and its scene."""
@@ -41,8 +41,25 @@ class VehiclePart(Part):
         self.vehicle = build_vehicle(rig, self.context.scenery(rig))
         shared = self.vehicle.loop_setup.shared
         self._messages = ScanMessages(spec=self.vehicle.spec, observations=shared.observations, counts=shared.counts)
-        self.context.obstacle_map = self._messages.obstacle_map
-        self.context.viewers["the vehicle"] = self._actor.see_later
+
+    @property
+    def viewer(self) -> Viewer:
+        """Function that shows the vehicle another world."""
+        return self._actor.see_later
+
+    @property
+    def breaker(self) -> Breaker:
+        """Function that gives the vehicle, and its line, other faults."""
+        return self._actor.break_later
+
+    @property
+    def actors(self) -> Mapping[str, Actor]:
+        """Maker of timed changes of the vehicle."""
+        return {"vehicle": self._actor}
+
+    def obstacle_map(self, setting: LidarSetting) -> ObstacleMap | None:
+        """Make an obstacle map for a lidar that the controller's messages need."""
+        return self._messages.obstacle_map(setting) if self._messages is not None else None
 
     def warm(self) -> None:
         """Load the kernels of the flight loop and of messages, and open the loop's ports.
@@ -56,14 +73,15 @@ class VehiclePart(Part):
             self._messages.warm()
 
     def rehearse(self) -> None:
-        """Load or compile the flight loop's kernels, and give sensors their obstacle maps."""
+        """Load or compile the flight loop's kernels, and those that read obstacle maps."""
+        for lidar in self.context.rig.lidars:
+            self.obstacle_map(lidar)
         self.warm()
         self.stop()
 
-    def start(self) -> None:
+    def start(self, clock: RigClock) -> None:
         """Start flying."""
         if self.vehicle is not None and self._messages is not None:
-            clock = self.context.clock
             self.vehicle.start(epoch_ns=clock.epoch_ns, utc_epoch_ns=clock.utc_epoch_ns)
             self._messages.start()
 
@@ -79,7 +97,7 @@ class VehiclePart(Part):
             raise ConfigError(
                 f"{rig.path}: [vehicle], [scene], [platform] and seed cannot change while a vehicle flies; restart the service for that"
             )
-        return VehicleReload(actor=self._actor, rig=rig)
+        return Change(lambda clock: self._actor.return_to_file(rig, clock))
 
     def stop(self) -> None:
         """End the threads and close the ports."""
@@ -89,9 +107,9 @@ class VehiclePart(Part):
             self.vehicle.stop()
         self.vehicle = None
 
-    def serve(self) -> AbstractAsyncContextManager[object]:
+    def serve(self, changes: Changes) -> AbstractAsyncContextManager[object]:
         """Serve the link to the controller, and the ports for ground stations."""
-        return nullcontext() if self.vehicle is None else serve_link(self.vehicle, self.context.make_change)
+        return nullcontext() if self.vehicle is None else serve_link(self.vehicle, changes.make)
 
     @property
     def summary(self) -> str:
@@ -121,21 +139,3 @@ class VehiclePart(Part):
         if self._messages is not None and self._messages.has_ended:
             found.append(Fault(key="observer_ended", text="the thread that sends obstacle data to the controller has ended"))
         return tuple(found)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class VehicleReload(Change):
-    """Change to another rig with the same vehicle: its timed changes are gone.
-
-    Attributes:
-        actor: Maker of the vehicle's timed changes.
-        rig: The other rig.
-    """
-
-    actor: VehicleActor
-    rig: Rig
-
-    def make(self) -> tuple[str, ...]:
-        """Let the wind, the world and the faults of the rig's file return."""
-        self.actor.return_to_file(self.rig)
-        return ()

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
-from hilsim.plugins import FlowKey, Label, Losses, Needs, Part, PartKind, PlainFlow, Reading, RigContext, RigSpec, counter, require
+from hilsim.plugins import FlowKey, Flows, Label, Losses, Needs, Part, PartKind, PlainFlow, Reading, RigClock, RigContext, RigSpec, counter, require
 
 SECOND_NS, AHEAD_NS = 1_000_000_000, 20_000_000
 
@@ -67,29 +67,29 @@ class Beacons(Part):
         self._beacons: tuple[BeaconSpec, ...] = context.rig.spec.part("beacon")
         self._flows: list[PlainFlow] = []
         self._messages, self._late = [0] * len(self._beacons), [0] * len(self._beacons)
-        self._stopping = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="beacons", daemon=True)
+        self._stopping, self._thread = threading.Event(), threading.Thread(target=self._run, name="beacons", daemon=True)
 
     def needs(self) -> Needs:
         return Needs(flows=len(self._beacons), capacity_bytes=142, packet_rate_hz=len(self._beacons))
 
-    def open(self) -> None:
+    def open(self, flows: Flows) -> None:
         for beacon in self._beacons:
             addresses = FlowKey(beacon.source, beacon.port, beacon.destination, beacon.port)
-            self._flows.append(PlainFlow(self.context, f"{beacon.name}/beacon", addresses, packet_rate_hz=1.0))
+            self._flows.append(PlainFlow(flows, f"{beacon.name}/beacon", addresses, packet_rate_hz=1.0))
 
     def warm(self) -> None:
         PlainFlow.warm()
 
     rehearse = warm
 
-    def start(self) -> None:
+    def start(self, clock: RigClock) -> None:
         for flow in self._flows:
             flow.release()
+        self._epoch_ns = clock.epoch_ns
         self._thread.start()
 
     def _run(self) -> None:
-        due_ns, number = self.context.clock.epoch_ns, 0
+        due_ns, number = self._epoch_ns, 0
         while not self._stopping.wait(max(due_ns + SECOND_NS - AHEAD_NS - time.monotonic_ns(), 0) / 1e9):
             due_ns, number = due_ns + SECOND_NS, number + 1
             for place, (beacon, flow) in enumerate(zip(self._beacons, self._flows, strict=True)):

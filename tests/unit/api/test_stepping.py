@@ -12,8 +12,8 @@ from hilsim import Motion, ObjectClass, TrackedObject
 from hilsim.api.stepping import packets_of
 from hilsim.assembly.build import build_lidar, build_scenery
 from hilsim.offline.epoch import START_UTC, utc_ns
+from hilsim.offline.merging import merged
 from hilsim.offline.pose_keys import KeyBuffer, ObjectKeys, PlatformKeys
-from hilsim.offline.spans import merged
 from hilsim.offline.stepper import last_firing_ns
 from hilsim.protocols.osi import LIGHT_MPS, decode_reflections
 from hilsim.world.geometry.live_keys import LivePlacement, build_live_keys

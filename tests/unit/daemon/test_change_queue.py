@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from hilsim.config.script import parse_change
+from hilsim.daemon.parts import RigClock
 from hilsim.daemon.streaming import change_queue
 from hilsim.daemon.streaming.change_queue import ChangeQueue
 from hilsim.errors import ConfigError, TransmitError
@@ -16,9 +17,9 @@ class Changer:
     """Makes changes of names at a rig time that a test sets; one named "refused" cannot be made."""
 
     def __init__(self):
-        self.now_ns, self.made, self.prepared, self.is_running = 0, [], [], True
+        self.now_ns, self.made, self.prepared = 0, [], []
 
-    def earliest_ns(self):
+    def earliest_ns(self, _clock):
         return self.now_ns
 
     def prepare(self, change):
@@ -27,7 +28,7 @@ class Changer:
             raise ConfigError("no")
         return f"prepared {change.name}"
 
-    def make(self, change, *, is_scheduled, is_scripted, prepared):
+    def make(self, change, _clock, *, is_scheduled, is_scripted, prepared):
         if change.name == "refused":
             raise ConfigError("no")
         assert is_scripted == (change.name in SCRIPTED)
@@ -47,11 +48,13 @@ async def until(condition):
         await asyncio.sleep(0.001)
 
 
-def served(check, changer=None):
+def served(check, changer=None, *, begins=True):
     changer = changer or Changer()
 
     async def run():
         queue = ChangeQueue(changer)
+        if begins:
+            queue.begin(RigClock())
         async with asyncio.timeout(60), queue.serve():
             await check(queue, changer)
 
@@ -61,16 +64,15 @@ def served(check, changer=None):
 
 def test_changes_are_made_in_the_order_of_their_times_and_those_at_once_first():
     async def check(queue, changer):
-        changer.is_running = False
         queue.add_script([removal("late", 3.0), removal("early", 1.0), removal("as early", 1.0)])
         now = asyncio.create_task(queue.make(removal("now")))
         await asyncio.sleep(0)
-        changer.is_running = True
+        queue.begin(RigClock())
         await now
         changer.now_ns = 10**10
         await until(lambda: len(changer.made) == 4)
 
-    changer = served(check)
+    changer = served(check, begins=False)
     assert [(name, is_scheduled) for name, is_scheduled, _ in changer.made] == [("now", False), ("early", True), ("as early", True), ("late", True)]
 
 
@@ -126,10 +128,10 @@ def test_a_script_of_any_length_leaves_room_for_clients(monkeypatch):
 
 def test_a_fault_of_the_program_answers_whoever_waits_and_the_next_change_is_made():
     class Broken(Changer):
-        def make(self, change, **keys):
+        def make(self, change, clock, **keys):
             if change.name == "broken":
                 raise ZeroDivisionError
-            return super().make(change, **keys)
+            return super().make(change, clock, **keys)
 
     async def check(queue, _):
         with pytest.raises(TransmitError, match="without an error of the daemon"):

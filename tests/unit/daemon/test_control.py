@@ -4,6 +4,7 @@ import asyncio
 import json
 import socket
 import stat
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -14,7 +15,7 @@ from hilsim.daemon.control.grammar import in_words, parse_words
 from hilsim.daemon.control.line_server import serve_lines
 from hilsim.daemon.control.requests import answer_at_once
 from hilsim.daemon.health import HealthMonitor
-from hilsim.daemon.parts import RigContext
+from hilsim.daemon.parts import RigContext, played
 from hilsim.emulator.retime import StampClock
 from hilsim.errors import ConfigError, TransmitError
 from hilsim.parts.replays.part import Replays
@@ -34,14 +35,13 @@ def running(tmp_path):
     """Two replays that wait for a beginning in the far future: the part of a running rig that commands are for."""
     path = Recording().add_turning(1507).write(tmp_path / "turning.pcap")
     specs = tuple(ReplaySpec(name=name, file=path.name) for name in ("front", "rear"))
-    context = RigContext(rig=Rig(path=path, spec=RigSpec(name="none", parts={"replay": specs}), lidars=()))
-    replays = Replays(context)
+    replays = Replays(RigContext(rig=Rig(path=path, spec=RigSpec(name="none", parts={"replay": specs}), lidars=())))
     replays.prepare()
     for each in replays.playing.values():
         each.replay_source.open(allocate_rings(1, 64, 2048), lambda _track: (0, PAYLOAD_ONLY), ThreadSettings(scheduling="plain"))
         each.replay_source.start(FAR_FUTURE_NS, StampClock(0, 0))
-        context.played[each.spec.name] = each.replay_source
-    yield SimpleNamespace(played=context.chosen, reading=lambda: replays.add_reading(Reading(), 0))
+        replays._started[each.spec.name] = each.replay_source
+    yield SimpleNamespace(played=partial(played, [replays]), reading=lambda: replays.add_reading(Reading(), 0))
     replays.stop()
 
 

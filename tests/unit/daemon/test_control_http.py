@@ -20,6 +20,7 @@ from hilsim.daemon.control.openapi import description
 from hilsim.daemon.control.requests import REQUESTS
 from hilsim.daemon.control.token_file import read_or_make_token
 from hilsim.daemon.health import HealthMonitor
+from hilsim.daemon.parts import RigClock
 from hilsim.errors import ConfigError, TransmitError
 from hilsim.limits import CONNECTIONS, CONTROL_REQUEST_BYTES, CONTROL_REQUESTS_A_SECOND, TOKENLESS_STREAMS, Limit
 from hilsim.telemetry import guard
@@ -50,13 +51,14 @@ def running():
     return SimpleNamespace(
         http=HttpCounts(),
         rig=SimpleNamespace(name="bench"),
-        epoch_ns=0,
+        clock=RigClock(),
         live_pose=None,
         live_packets=None,
         reading=make_reading,
         health=HealthMonitor(),
         changes=changes,
         changer=SimpleNamespace(made=changes.made, object_names=lambda: ["walker"]),
+        injected=lambda _rig_ns: (),
     )
 
 

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from hilsim.daemon.control.grammar import parse_request
 from hilsim.daemon.control.requests import state_answer
+from hilsim.daemon.parts import RigClock
 from hilsim.parts.vehicle.autopilot.loop_setup import open_line
 from hilsim.parts.vehicle.autopilot.passing_state import Errors
 from hilsim.parts.vehicle.flying import FlyingVehicle, paced_line, rate_within
@@ -102,8 +103,9 @@ def test_the_state_is_json_wherever_the_vehicle_is_and_whatever_its_autopilot_re
     running = SimpleNamespace(
         rig=SimpleNamespace(name="bench"),
         reading=lambda: Reading(parts={"vehicle": (_FLOWN.reading(),)}),
-        epoch_ns=time.monotonic_ns(),
+        clock=RigClock(time.monotonic_ns()),
         changer=SimpleNamespace(made=(), object_names=list),
+        injected=lambda _rig_ns: (),
         live_pose=_FLOWN.live,
     )
     vehicle = parse_request(json.dumps(state_answer(running)))["vehicle"]  # JSON without NaN and Infinity

@@ -3,6 +3,7 @@
 import pytest
 
 from hilsim.config.rig import load_rig
+from hilsim.daemon.parts import RigClock
 from hilsim.daemon.streaming import instant
 from hilsim.daemon.streaming.instant import rig_clock, wait_s
 from hilsim.errors import ConfigError
@@ -30,13 +31,13 @@ def rig_of(tmp_path, text=ROOM + EPOCH):
 
 def test_without_an_instant_rig_time_begins_as_early_as_it_can(tmp_path, host):
     host(7_000)
-    assert rig_clock(rig_of(tmp_path, ROOM), 500) == (500, 7_500, 500)
+    assert rig_clock(rig_of(tmp_path, ROOM), 500) == RigClock(500, 7_500, 500)
     assert wait_s(rig_of(tmp_path, ROOM)) == 0.0
 
 
 def test_a_start_before_the_instant_sends_from_it_on(tmp_path, host):
     host(EPOCH_NS - 10_000_000_000, now_ns=2_000_000_000)
-    assert rig_clock(rig_of(tmp_path), 3_000_000_000) == (10_000_000_000, EPOCH_NS, 10_000_000_000)
+    assert rig_clock(rig_of(tmp_path), 3_000_000_000) == RigClock(10_000_000_000, EPOCH_NS, 10_000_000_000)
     assert wait_s(rig_of(tmp_path)) == 7.0
 
 
@@ -44,7 +45,7 @@ def test_a_start_before_the_instant_sends_from_it_on(tmp_path, host):
 def test_a_later_start_begins_in_the_middle_even_if_the_instant_is_before_the_boot(tmp_path, host, uptime_ns):
     host(EPOCH_NS + 3_600_000_000_000 - uptime_ns, now_ns=uptime_ns)
     clock = rig_clock(rig_of(tmp_path), uptime_ns)
-    assert clock == (uptime_ns - 3_600_000_000_000, EPOCH_NS, uptime_ns)
+    assert clock == RigClock(uptime_ns - 3_600_000_000_000, EPOCH_NS, uptime_ns)
     assert wait_s(rig_of(tmp_path)) == 0.0
 
 

@@ -14,7 +14,7 @@ import hilsim
 from hilsim import Motion
 from hilsim.api.stepping import packets_of
 from hilsim.offline.epoch import START_UTC, utc_ns
-from hilsim.offline.spans import merged
+from hilsim.offline.merging import merged
 from hilsim.offline.stepper import Stepper
 from hilsim.parts.external.lockstep.link import Lockstep, _Recorder
 from hilsim.parts.external.lockstep.session import LockstepSession

@@ -4,6 +4,7 @@ import asyncio
 import socket
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from hilsim.parts.external.part import ExternalPoses
 from hilsim.telemetry.readings import Reading
 from tests.unit.external.test_specs import BOX, rig
 
+FLOWS = None  # of sensors, which these rigs do not have
 EXTERNAL = '[external]\nlisten = "unix:poses"\nextrapolate_ms = 50.0\nclock = "monotonic"\nrecord = "keys"\n' + BOX.format(id=5, name="a")
 
 
@@ -32,13 +34,11 @@ def until(condition):
 
 
 def test_a_part_receives_reports_and_ends(tmp_path):
-    context = RigContext(rig=load_rig(rig(tmp_path, EXTERNAL)))
-    part = ExternalPoses(context)
+    part = ExternalPoses(RigContext(rig=load_rig(rig(tmp_path, EXTERNAL))))
     part.prepare()
-    part.open()
+    part.open(FLOWS)
     part.warm()
-    context.clock = RigClock(time.monotonic_ns(), 10**18)
-    part.start()
+    part.start(RigClock(time.monotonic_ns(), 10**18))
     try:
         assert reading_of(part).state == "waiting"
         assert part.faults(time.monotonic_ns()) == ()
@@ -65,13 +65,11 @@ async def test_declarations_that_are_refused_are_counted_and_logged_once(tmp_pat
     async def refuse(_):
         raise ConfigError("no room")
 
-    context = RigContext(rig=load_rig(rig(tmp_path, EXTERNAL)), make_change=refuse)
-    part = ExternalPoses(context)
+    part = ExternalPoses(RigContext(rig=load_rig(rig(tmp_path, EXTERNAL))))
     part.prepare()
-    part.open()
+    part.open(FLOWS)
     part.warm()
-    context.clock = RigClock(time.monotonic_ns(), 10**18)
-    part.start()
+    part.start(RigClock(time.monotonic_ns(), 10**18))
     declared = np.zeros(1, OBJECT_DTYPE)
     declared["id"], declared["shape"], declared["size_m"] = 8, 1, 1.0
     try:
@@ -79,7 +77,7 @@ async def test_declarations_that_are_refused_are_counted_and_logged_once(tmp_pat
             link.connect(str(tmp_path / "poses"))
             for number in range(3):
                 link.send(encode(MessageKind.OBJECTS, declared, time_ns=0, sequence=number))
-            async with part.serve(), asyncio.timeout(10.0):
+            async with part.serve(SimpleNamespace(make=refuse)), asyncio.timeout(10.0):
                 while reading_of(part).refused_messages["declaration"] < 3:  # noqa: ASYNC110 - nothing tells of a count
                     await asyncio.sleep(0.002)
     finally:
@@ -88,13 +86,11 @@ async def test_declarations_that_are_refused_are_counted_and_logged_once(tmp_pat
 
 
 def test_poses_by_another_clock_than_the_declared_one_are_a_fault_until_some_can_be_followed(tmp_path):
-    context = RigContext(rig=load_rig(rig(tmp_path, EXTERNAL.replace('"monotonic"', '"utc"'))))
-    part = ExternalPoses(context)
+    part = ExternalPoses(RigContext(rig=load_rig(rig(tmp_path, EXTERNAL.replace('"monotonic"', '"utc"')))))
     part.prepare()
-    part.open()
+    part.open(FLOWS)
     begun_ns, utc_epoch_ns = time.monotonic_ns(), 10**18
-    context.clock = RigClock(begun_ns, utc_epoch_ns)
-    part.start()
+    part.start(RigClock(begun_ns, utc_epoch_ns))
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as link:
             link.connect(str(tmp_path / "poses"))
@@ -129,16 +125,16 @@ def test_a_socket_of_a_process_that_has_ended_is_replaced_and_another_file_is_no
     context = RigContext(rig=load_rig(rig(tmp_path, EXTERNAL)))
     part = ExternalPoses(context)
     part.prepare()
-    part.open()
+    part.open(FLOWS)
     other = ExternalPoses(context)
     other.prepare()
     with pytest.raises(LinkError, match=r"poses: external\.listen must be a path at which a socket can be made, got Address already in use"):
-        other.open()
+        other.open(FLOWS)
     part.stop()
     (tmp_path / "poses").write_text("a file")
     other.prepare()
     with pytest.raises(LinkError, match="Address already in use"):
-        other.open()
+        other.open(FLOWS)
     assert (tmp_path / "poses").read_text() == "a file"
 
 
@@ -161,8 +157,8 @@ def test_a_rig_in_lockstep_is_refused_by_what_runs_in_real_time(tmp_path):
 def test_a_replayed_recording_needs_no_thread(tmp_path):
     part = ExternalPoses(RigContext(rig=load_rig(rig(tmp_path, '[external]\ntime = "replay"\nfile = "keys"\n'))))
     part.prepare()
-    part.open()
-    part.start()
+    part.open(FLOWS)
+    part.start(RigClock())
     assert (part.summary, part.faults(0), part.add_reading(Reading(), 0).parts) == ("", (), {})
     part.stop()
 

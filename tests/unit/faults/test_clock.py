@@ -178,3 +178,10 @@ def test_a_garbled_sentence_has_a_wrong_checksum(tmp_path):
         except (pynmeagps.NMEAParseError, pynmeagps.NMEAMessageError, pynmeagps.NMEATypeError):
             refused += 1
     assert refused == len(set(sentences)) >= 3
+
+
+def test_position_packets_report_a_thermal_shutdown(tmp_path):
+    payloads = positions(room(tmp_path, {"kind": "overheated", "temperature_c": 91, "at_s": 0.5}), stop_s=1.0)
+    states = [(payload[203], payload[204]) for payload in payloads]
+    assert set(states[:60]) == {(0, 0)}
+    assert set(states[80:]) == {(1, 91)}

@@ -87,10 +87,10 @@ def test_it_serves_a_line_of_its_own_at_the_sensors_address(plugin_site):
 
     running = RunningRig(rig=rig_of_table(rig, Path("bench.toml")))
     interfaces = running.part(SensorInterfaces)
-    interfaces.open()
+    interfaces.open(None)
 
     async def asked():
-        async with interfaces.serve():
+        async with interfaces.serve(running.changes):
             port = interfaces._interfaces[0]._port.getsockname()[1]
             reader, writer = await asyncio.open_connection("127.0.1.77", port, family=socket.AF_INET)
             answer = await asyncio.wait_for(reader.read(), 20)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from hilsim.config.rig import Rig, RigSpec
-from hilsim.daemon.parts import RigClock, RigContext
+from hilsim.daemon.flows import Flows
+from hilsim.daemon.parts import RigClock, RigContext, played
 from hilsim.errors import CaptureError, ConfigError, TransmitError
 from hilsim.parts.replays.flows import FlowRule
 from hilsim.parts.replays.part import Replays
@@ -45,7 +46,6 @@ class Bench:
         self.port = self.receiver.getsockname()[1]
         self.transmitter = None
         self.context = RigContext(rig=self.rig())
-        self.rows = self.context.rows
         self.replays = Replays(self.context)
 
     def spec(self, name, file, **settings):
@@ -64,8 +64,7 @@ class Bench:
         self.prepare(*specs)
         transmit = self.context.rig.spec.transmit
         self.transmitter = Transmitter(transmit, flows=flows, capacity=max(self.replays.capacity, 1300)).__enter__()
-        self.context.transmitter_or_none = self.transmitter
-        self.replays.open()
+        self.replays.open(Flows(self.transmitter, lambda *_: None))
         self.replays.warm()
         return self
 
@@ -74,15 +73,18 @@ class Bench:
         self.transmitter.start()
         self.epoch_ns = time.monotonic_ns() + 20 * MS
         self.utc_ns = time.time_ns() + 20 * MS
-        self.context.clock = RigClock(self.epoch_ns, self.utc_ns)
-        self.replays.start()
+        self.replays.start(RigClock(self.epoch_ns, self.utc_ns))
         return self
+
+    @property
+    def rows(self):
+        return {row: flow.name for row, flow in self.transmitter.flows.items()} if self.transmitter else {}
 
     def change(self, rig):
         """As a running rig does it."""
         change = self.replays.change(rig)
         with self.transmitter.reserved(change.flows, change.retired):
-            return change.make()
+            return change.make(RigClock(self.epoch_ns, self.utc_ns))
 
     def hear(self, count):
         """Datagrams with their senders' addresses."""
@@ -172,8 +174,7 @@ def test_a_flow_that_begins_far_into_the_capture_is_opened_when_it_is_read(bench
     bench.open(bench.spec("front", "late.pcap", flow=(FlowRule(send=f">:{bench.port}"),)))
     assert list(bench.rows.values()) == ["front/data"]
     bench.transmitter.start()
-    bench.context.clock = RigClock(time.monotonic_ns(), time.time_ns())
-    bench.replays.start()
+    bench.replays.start(RigClock(time.monotonic_ns(), time.time_ns()))
     await_that(lambda: sum(bench.sent().values()) == 5001)
     assert "front/port-5001" in bench.rows.values()
 
@@ -292,7 +293,7 @@ def test_all_have_begun_when_each_has_sent_or_begins_later_and_ended_when_all_wa
     bench.start(bench.spec("front", "turning.pcap"), bench.spec("rear", "turning.pcap", offset_s=0.5))
     await_that(lambda: bench.replays.has_begun)
     assert bench.sent()["front/data"] > 0
-    await_that(lambda: all(each.state().has_ended for each in bench.context.chosen().values()))
+    await_that(lambda: all(each.state().has_ended for each in played([bench.replays]).values()))
     await_that(lambda: sum(bench.sent().values()) == 600)
     assert {reading.replay: (reading.played_packets, reading.has_ended) for reading in bench.replays.readings()} == {
         "front": (300, True),
@@ -306,8 +307,7 @@ def test_a_file_that_cannot_be_read_on_is_a_fault_of_its_replay(bench, tmp_path)
     bench.open(bench.spec("front", "turning.pcap", loop="plain"))
     (tmp_path / "turning.pcap").unlink()
     bench.transmitter.start()
-    bench.context.clock = RigClock(time.monotonic_ns(), time.time_ns())
-    bench.replays.start()
+    bench.replays.start(RigClock(time.monotonic_ns(), time.time_ns()))
     await_that(lambda: any("front: " in fault.sentence and "cannot be opened" in fault.sentence for fault in bench.replays.faults(0)))
 
 
@@ -323,9 +323,9 @@ def test_notes_name_the_replay_they_are_about(bench, tmp_path):
 @pytest.mark.usefixtures("turning")
 def test_a_replay_that_is_not_there_cannot_be_chosen(bench):
     bench.start(bench.spec("front", "turning.pcap"), bench.spec("rear", "turning.pcap"))
-    assert len(bench.context.chosen()) == 2
-    assert bench.context.chosen("rear") == {"rear": bench.replays.playing["rear"].replay_source}
+    assert len(played([bench.replays])) == 2
+    assert played([bench.replays], "rear") == {"rear": bench.replays.playing["rear"].replay_source}
     with pytest.raises(ConfigError, match="a replay must be one of front, rear, got side"):
-        bench.context.chosen("side")
+        played([bench.replays], "side")
     with pytest.raises(ConfigError, match=r"a replay must be one of \(none\), got side"):
-        RigContext(rig=bench.rig()).chosen("side")
+        played([], "side")

@@ -11,7 +11,7 @@ import pytest
 import hilsim
 from hilsim.assembly.build import build_scenery
 from hilsim.config.rig import rig_of_table
-from hilsim.daemon.parts import RigContext
+from hilsim.daemon.parts import RigClock, RigContext
 from hilsim.daemon.precompile import kernel_needs
 from hilsim.errors import ConfigError
 from hilsim.parts.rovers.lidars import rover_sources
@@ -98,14 +98,14 @@ def test_a_world_begins_with_the_next_cycle_at_the_earliest(from_cycles):
 
 
 def test_after_a_reload_rovers_see_the_scene_of_the_rigs_file_again():
-    table = rig_of_table(rig(IDEAL), Path("rig.toml"))
-    part = Rovers(RigContext(rig=table, can_change=True))
+    table = rig_of_table(rig(IDEAL, control={"socket": "control"}), Path("rig.toml"))
+    part = Rovers(RigContext(rig=table))
     part.prepare()
     [source] = part._sources
     other = build_world([])
-    assert part.context.viewers["rovers"](0, other) == {"rover-1": PERIOD_NS}
+    assert part.viewer(0, other) == {"rover-1": PERIOD_NS}
     assert source._world_of(1, PERIOD_NS) is other
-    part.change(table).make()
+    part.change(table).make(RigClock())
     now_cycle = time.monotonic_ns() // PERIOD_NS  # the rig's epoch is 0
     assert source._world_of(now_cycle + 1, PERIOD_NS) is source.world
 

@@ -38,7 +38,7 @@ def arrays():
 
 
 def read(arrays):
-    return read_flows(("front/left/data", "rear/position"), *arrays, now_ns=7_250_000_000)
+    return read_flows(("front/left/data", "rear/position"), *arrays, now_ns=7_250_000_000, befallen=np.zeros((2, 16), np.int64))
 
 
 def test_a_flow_is_named_by_what_follows_the_last_slash(arrays):

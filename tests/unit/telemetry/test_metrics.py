@@ -38,7 +38,23 @@ def test_every_name_reads_hilsim_thing_unit(metric):
 def test_labels_come_from_the_rig_or_from_a_closed_set(metric):
     from_rig, closed = (
         {"sensor", "flow", "thread", "station", "device", "rover", "lidar", "subject", "interface"},
-        {"mode", "backend", "errno", "model", "return_mode", "state", "level", "fault", "reason", "axis", "angle", "version", "python", "numba"},
+        {
+            "mode",
+            "backend",
+            "errno",
+            "effect",
+            "model",
+            "return_mode",
+            "state",
+            "level",
+            "fault",
+            "reason",
+            "axis",
+            "angle",
+            "version",
+            "python",
+            "numba",
+        },
     )
     assert set(metric.labels) <= from_rig | closed
 

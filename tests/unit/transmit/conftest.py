@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from hilsim.compilation.atomics import publish
+from hilsim.transmit.faults.arrays import BrokenNetwork, allocate_network_faults
 from hilsim.transmit.flow_table import allocate_flow_table, pack_address, select_target, set_active
 from hilsim.transmit.loop import LatePolicy, LoopSettings, allocate_following, send_loop
 from hilsim.transmit.ring import allocate_rings, push
@@ -26,6 +27,7 @@ class LoopBench:
         self.table = allocate_flow_table(flows)
         self.statistics = allocate_statistics(flows)
         self.following = allocate_following(queues, flows, queue_slots, 64)
+        self.network = BrokenNetwork(allocate_network_faults(flows, 64), 5)
         self.following.number[:] = np.arange(flows)[:, np.newaxis] + 100
         self.stop_flag = np.zeros(8, np.int64)
         self.settings = LoopSettings(spin_ns, late_limit_ns, int(policy))
@@ -37,6 +39,7 @@ class LoopBench:
         self.end = None
         for flow in range(flows):
             self.point(flow, self.sender, self.receiver.getsockname())
+            self.network.add_flow(flow, f"sensor-{flow}/data", has_headers=False, is_raw=False)
             set_active(self.table, flow, active=True)
 
     def point(self, flow, sender, address):
@@ -49,7 +52,7 @@ class LoopBench:
 
     def start(self):
         def run():
-            self.end = send_loop(self.rings, self.table, self.statistics, self.following, self.stop_flag, self.settings)
+            self.end = send_loop(self.rings, self.table, self.statistics, self.following, self.network.arrays, self.stop_flag, self.settings)
 
         publish(self.stop_flag, 0, 0)
         self.thread = threading.Thread(target=run)

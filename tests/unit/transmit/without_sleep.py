@@ -14,6 +14,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from hilsim.transmit.brake import Brake, brake_reason
+from hilsim.transmit.faults.arrays import allocate_network_faults
 from hilsim.transmit.flow_table import allocate_flow_table
 from hilsim.transmit.loop import LatePolicy, LoopSettings, allocate_following, send_loop
 from hilsim.transmit.ring import allocate_rings
@@ -26,7 +27,8 @@ llvm.add_symbol("clock_nanosleep", ctypes.cast(ctypes.CDLL(None).abs, ctypes.c_v
 
 statistics, stop = allocate_statistics(1), np.zeros(8, np.int64)
 following = allocate_following(0, 1, 1, 64)
-arguments = allocate_rings(1, 4, 64), allocate_flow_table(1), statistics, following, stop, LoopSettings(0, 10**9, int(LatePolicy.SEND))
+settings = LoopSettings(0, 10**9, int(LatePolicy.SEND))
+arguments = allocate_rings(1, 4, 64), allocate_flow_table(1), statistics, following, allocate_network_faults(1, 64, 0), stop, settings
 stop[0] = 1
 send_loop(*arguments)  # compiled before anything is real-time
 stop[0] = 0

@@ -387,6 +387,22 @@ def test_replays_of_a_daemon_are_controlled_through_it():
         assert _handle(browser.server, browser.client, "position in s").max == pytest.approx(10.0)
 
 
+def test_faults_on_command_are_listed_and_cleared():
+    cleared, feed = [], MadeFeed()
+    feed.state = {"rig_s": 1.0}
+    with _page(feed, control=SimpleNamespace(clear=lambda: cleared.append(True))) as (page, browser):
+        page.step()
+        assert all(handle._impl.props.label != "clear faults" for handle in browser.server.gui._gui_input_handle_from_uuid.values())
+        tape = {"name": "tape", "kind": "blocked_sector", "on": "ro*f", "acts": True}
+        feed.state = {"rig_s": 2.0, "injected": [tape, {"name": "dead", "acts": False}]}
+        shown = lambda: page.step() or (page._faults._text.content if page._faults._text is not None else "")  # noqa: E731 - asked again and again
+        _until(lambda: shown() == "- **tape** on ro&#42;f\n- **dead** on &#42;, waits")
+        browser.press("clear faults")
+        _until(lambda: cleared)
+        feed.state = {"rig_s": 3.0, "injected": []}
+        _until(lambda: shown() == "none")
+
+
 def test_the_health_of_a_daemon_is_shown_as_strips():
     feed = MadeFeed()
     flows = {"data": {"late_packets": 1, "dropped_packets": 0, "lateness_max_s": 0.0001}}

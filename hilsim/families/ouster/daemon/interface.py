@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from hilsim.daemon.interfaces.part import SensorInterface
+from hilsim.daemon.interfaces.served import ServedSensor
 from hilsim.errors import ConfigError, HilsimError
 from hilsim.families.ouster.daemon.discovery import announced, require_zeroconf
 
@@ -36,7 +37,7 @@ class Interface(SensorInterface):
         self._http = self.listen(self.web.port)
         self._lines = self.listen(self.web.commands_port, "commands_port")
 
-    async def serve(self, stack: AsyncExitStack) -> None:
+    async def serve(self, stack: AsyncExitStack, sensor: ServedSensor) -> None:
         """Answer requests until the stack is closed."""
         await asyncio.to_thread(importlib.import_module, "hilsim.families.ouster.daemon.server")
         from hilsim.families.ouster.daemon.lines import serve_lines  # noqa: PLC0415 - as below
@@ -44,7 +45,7 @@ class Interface(SensorInterface):
         from hilsim.families.ouster.daemon.sensor import OusterSensor  # noqa: PLC0415
         from hilsim.families.ouster.daemon.server import serve_http  # noqa: PLC0415 - slow to import: aiohttp
 
-        self._packets = RigPackets(self.context, self.number)
+        self._packets = RigPackets(sensor)
         self._sensor = OusterSensor(self.spec.name, self._packets.at_start(), self._packets, boot_s=self.web.boot_s)
         self._packets.settle(self._sensor.state)
         stack.push_async_callback(self._sensor.close)

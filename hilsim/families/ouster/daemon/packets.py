@@ -11,10 +11,7 @@ from typing import Any
 
 from hilsim.assembly.build import source_mac
 from hilsim.config.script import SensorChange
-from hilsim.daemon.parts import RigContext
-from hilsim.daemon.streaming.changer import MadeChange
-from hilsim.daemon.streaming.redirecting import redirect
-from hilsim.emulator.lidar import LidarEmulator
+from hilsim.daemon.interfaces.served import ServedSensor
 from hilsim.errors import ConfigError, HilsimError
 from hilsim.families.ouster.family import OusterFamily
 from hilsim.families.ouster.interface.answers import Conditions
@@ -35,27 +32,17 @@ _KEPT = ("user_data", "keeps_user_data", "static_address", "ptp_profile")
 class RigPackets:
     """Packets of one sensor of a running rig."""
 
-    def __init__(self, context: RigContext, number: int) -> None:
-        """Take a sensor of the rig by its place."""
-        self._context = context
-        self._spec = context.rig.spec.sensor[number]
-        self._setting = context.rig.lidars[number]
-        saved = self._spec.web.saved_file if self._spec.web is not None else ""
-        self._saved_file = context.rig.directory / saved if saved else None
+    def __init__(self, sensor: ServedSensor) -> None:
+        """Take a sensor of the rig."""
+        self._sensor = sensor
         self._begun_s = time.monotonic()
         self._changed_ns = 0
         self._applied = self._family.setting
         self._rig_streams = self.at_start().streams
 
     @property
-    def _lidar(self) -> LidarEmulator:
-        if self._context.present_sensor is None:
-            raise AssertionError("sensors are built before they are served")
-        return self._context.present_sensor(self._spec.name)[0]
-
-    @property
     def _family(self) -> OusterFamily:
-        family = self._lidar.setting.family
+        family = self._sensor.lidar.setting.family
         if not isinstance(family, OusterFamily):
             raise TypeError("this control interface belongs to an Ouster")
         return family
@@ -64,7 +51,7 @@ class RigPackets:
 
     def at_start(self) -> ControlState:
         """State that the packets of now show, at the destination that the rig gives."""
-        lidar = self._lidar
+        lidar = self._sensor.lidar
         return ControlState.of(
             self._family.metadata(
                 lidar.setting.stream,
@@ -87,15 +74,15 @@ class RigPackets:
 
     def conditions(self) -> Conditions:
         """Address, times and clock of the sensor now."""
-        lidar, context = self._lidar, self._context
-        rig_ns = max(time.monotonic_ns() - context.clock.epoch_ns, 0)
+        lidar, clock = self._sensor.lidar, self._sensor.changes.clock
+        rig_ns = max(clock.now_ns(), 0)
         plan = lidar.plan
         return Conditions(
-            address=self._spec.network.source,
-            mac=source_mac(self._spec, self._setting),
+            address=self._sensor.spec.network.source,
+            mac=source_mac(self._sensor.spec, self._sensor.setting),
             uptime_ns=int((time.monotonic() - self._begun_s) * _NS_PER_S),
             device_ns=int(own_clock_ns(plan.own, plan.clock, int(device_from_rig(plan.clock, rig_ns)))),
-            utc_ns=context.clock.utc_epoch_ns + rig_ns,
+            utc_ns=clock.utc_epoch_ns + rig_ns,
             is_phase_locked=lidar.setting.setup.phase_lock_deg is not None and bool(plan.clock.follows_pulse),
         )
 
@@ -118,17 +105,14 @@ class RigPackets:
                 self._silence(former)
                 raise
         elif state.is_sending and not former.is_sending:
-            wait_ns = self._context.clock.epoch_ns + self._changed_ns + _PASSED_NS - time.monotonic_ns()
+            wait_ns = self._changed_ns + _PASSED_NS - self._sensor.changes.clock.now_ns()
             await asyncio.sleep(max(wait_ns / _NS_PER_S, 0.0))
         self._silence(state)
 
     async def _make(self, change: SensorChange) -> None:
-        if self._context.make_change is None:
-            raise ConfigError("settings can be changed while packets flow")
-        made = await self._context.make_change(change)
+        made = await self._sensor.changes.make(change)
         self._applied = self._family.setting
-        if isinstance(made, MadeChange):
-            self._changed_ns = made.begun_ns.get(self._spec.name, made.at_ns)
+        self._changed_ns = made.begun_ns.get(self._sensor.spec.name, made.at_ns)
 
     def _change(self, state: ControlState) -> SensorChange:
         """The timed change to a state.
@@ -159,13 +143,9 @@ class RigPackets:
         except ValueError as error:
             raise ConfigError(str(error)) from error
         lock = {"phase_lock": True, "phase_lock_deg": active["phase_lock_offset"] / 1000.0 % 360.0} if active["phase_lock_enable"] else {}
-        if not lock and self._lidar.setting.setup.phase_lock_deg is not None:
+        if not lock and self._sensor.lidar.setting.setup.phase_lock_deg is not None:
             lock = {"phase_lock": False}
-        return SensorChange(sensor=self._spec.name, ouster=setting, **lock)
-
-    def _rows(self) -> tuple[int, int]:
-        by_name = {name: row for row, name in dict(self._context.rows).items()}
-        return by_name[f"{self._spec.name}/lidar"], by_name[f"{self._spec.name}/imu"]
+        return SensorChange(sensor=self._sensor.spec.name, ouster=setting, **lock)
 
     def _redirect(self, streams: Streams) -> None:
         """Send to another destination from the next datagram on; where there is none, the former one is kept and ``_silence`` acts.
@@ -174,12 +154,11 @@ class RigPackets:
             ConfigError: the socket cannot be opened; both destinations are as they were.
         """
         if streams.address:
-            redirect(self._context, self._spec, self._setting, streams.address, (streams.lidar_port, streams.imu_port), key="udp_dest")
+            self._sensor.redirect(streams.address, (streams.lidar_port, streams.imu_port), key="udp_dest")
 
     def _silence(self, state: ControlState) -> None:
-        streams = state.streams
-        for row, port in zip(self._rows(), (streams.lidar_port, streams.imu_port), strict=True):
-            self._context.transmitter.silence_flow(row, silent=not (state.is_sending and streams.address and port))
+        streams, is_sending = state.streams, bool(state.is_sending and state.streams.address)
+        self._sensor.silence(data=not (is_sending and streams.lidar_port), others=not (is_sending and streams.imu_port))
 
     def restore(self) -> ControlState:
         """Send again, to where the rig says, after a reload; returns the state then."""
@@ -201,10 +180,10 @@ class RigPackets:
         Raises:
             AssetError: the file cannot be written.
         """
-        if self._saved_file is None:
+        if self._sensor.saved_file is None:
             return
         document = {"config_params": dict(state.saved), **{name: getattr(state, name) for name in _KEPT}}
-        await asyncio.to_thread(replace_file, self._saved_file, (json.dumps(document, indent=2) + "\n").encode())
+        await asyncio.to_thread(replace_file, self._sensor.saved_file, (json.dumps(document, indent=2) + "\n").encode())
 
     async def saved(self, state: ControlState) -> ControlState | None:
         """The state that a restart with the file of saved settings gives; None without a file.
@@ -212,14 +191,14 @@ class RigPackets:
         Raises:
             ConfigError: the file cannot be used.
         """
-        if self._saved_file is None or not self._saved_file.exists():
+        if self._sensor.saved_file is None or not self._sensor.saved_file.exists():
             return None
         try:
-            document = json.loads(await asyncio.to_thread(self._saved_file.read_text, encoding="utf-8"))
+            document = json.loads(await asyncio.to_thread(self._sensor.saved_file.read_text, encoding="utf-8"))
             kept = {name: type(getattr(state, name))(document[name]) if name != "static_address" else document[name] for name in _KEPT}
             restarted = replace(state.stage(document["config_params"], ""), **kept).reinitialize()
         except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ConfigError(f"{self._saved_file}: must be settings that this sensor has saved, got {error}") from error
+            raise ConfigError(f"{self._sensor.saved_file}: must be settings that this sensor has saved, got {error}") from error
         same = metadata_document(restarted.metadata)["config_params"] == metadata_document(state.metadata)["config_params"]
         return replace(state, saved=restarted.active, **kept) if same else replace(restarted, saved=restarted.active)
 

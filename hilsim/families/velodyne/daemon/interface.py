@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from hilsim.daemon.interfaces.part import SensorInterface
+from hilsim.daemon.interfaces.served import ServedSensor
 
 if TYPE_CHECKING:
     from hilsim.families.velodyne.daemon.sensor import WebSensor
@@ -24,13 +25,13 @@ class Interface(SensorInterface):
         """Open the port of HTTP."""
         self._http = self.listen(self.web.port)
 
-    async def serve(self, stack: AsyncExitStack) -> None:
+    async def serve(self, stack: AsyncExitStack, sensor: ServedSensor) -> None:
         """Answer requests until the stack is closed."""
         await asyncio.to_thread(importlib.import_module, "hilsim.families.velodyne.daemon.server")
         from hilsim.families.velodyne.daemon.sensor import WebSensor  # noqa: PLC0415 - as below
         from hilsim.families.velodyne.daemon.server import serve_sensor  # noqa: PLC0415 - slow to import: aiohttp
 
-        self._sensor = WebSensor(self.context, self.number)
+        self._sensor = WebSensor(sensor)
         await stack.enter_async_context(serve_sensor(self._sensor, self._http))
         log.info("sensor.web", sensor=self.spec.name, address=f"http://{self.spec.network.source}:{self._http.getsockname()[1]}")
 

@@ -12,10 +12,9 @@ import structlog
 
 from hilsim.assembly.build import source_mac
 from hilsim.config.script import SensorChange
-from hilsim.daemon.parts import RigContext
-from hilsim.daemon.streaming.redirecting import redirect
-from hilsim.emulator.lidar import LidarEmulator
-from hilsim.errors import ConfigError, HilsimError
+from hilsim.daemon.interfaces.served import ServedSensor
+from hilsim.emulator.breaking.head_and_clock import pulse_state, slipped_turns
+from hilsim.errors import HilsimError
 from hilsim.families.velodyne.protocol.web_interface import (
     GpsConditions,
     HostSetting,
@@ -36,39 +35,29 @@ from hilsim.sensor.clock import device_from_rig
 from hilsim.sensor.head import head_turns, mean_rate_rpm
 from hilsim.sensor.specs import PpsState
 from hilsim.sensor.time_input import Qualifiers
+from hilsim.units import NS_PER_S
 
 log = structlog.get_logger("hilsim")
-
-_DATA = 0
 
 
 class WebSensor:
     """A sensor with its saved settings and its pauses."""
 
-    def __init__(self, context: RigContext, number: int) -> None:
-        """Take a sensor of the rig by its place; its settings of now are the saved ones."""
-        self._context = context
-        self._spec = context.rig.spec.sensor[number]
-        self._setting = context.rig.lidars[number]
+    def __init__(self, sensor: ServedSensor) -> None:
+        """Take a sensor of the rig; its settings of now are the saved ones."""
+        self._sensor, self._spec, self._setting = sensor, sensor.spec, sensor.setting
         self._begun_s = time.monotonic()
         self._is_still = False
         self._phase_cdeg = 0
         self._gps = GpsConditions(**asdict(self._spec.time_input.qualifiers)) if self._spec.time_input is not None else GpsConditions()
         self._booting: asyncio.Task[None] | None = None
         self._changing = asyncio.Lock()
-        network, lidar = self._spec.network, self._present()[0]
+        network, lidar = self._spec.network, sensor.lidar
         self._host = HostSetting(
             address=lidar.data_flow.destination, data_port=lidar.data_flow.destination_port, position_port=lidar.position_flow.destination_port
         )
-        saved = self._spec.web.saved_file if self._spec.web is not None else ""
-        self._saved_file = context.rig.directory / saved if saved else None
         self._rig_host, self._net = self._host, NetSetting(address=network.source)
         self._saved = self.settings()
-
-    def _present(self) -> tuple[LidarEmulator, bool]:
-        if self._context.present_sensor is None:
-            raise AssertionError("sensors are built before they are served")
-        return self._context.present_sensor(self._spec.name)
 
     @property
     def _profile(self) -> VelodyneSpec:
@@ -80,10 +69,9 @@ class WebSensor:
 
     def settings(self) -> WebSettings:
         """Settings as they are now, also those that a script or the control interface has changed."""
-        lidar, fires = self._present()
-        setup = lidar.setting.setup
+        setup = self._sensor.lidar.setting.setup
         return WebSettings(
-            laser=fires,
+            laser=self._sensor.fires,
             returns=setup.return_mode,
             rpm=0 if self._is_still else mean_rate_rpm(setup),
             fov_deg=setup.field_of_view_deg,
@@ -95,16 +83,18 @@ class WebSensor:
         )
 
     def _status(self) -> WebStatus:
-        lidar, _ = self._present()
+        lidar, heard = self._sensor.lidar, self._sensor.time_input
         gps, plan = lidar.setting.setup.gps, lidar.plan
-        heard = self._context.time_inputs.get(self._spec.name)
-        rig_ns = max(time.monotonic_ns() - self._context.clock.epoch_ns, 0)
-        turns = 0.0 if self._is_still else float(head_turns(plan.head, int(device_from_rig(plan.clock, rig_ns)))) % 1.0
+        rig_ns = max(self._sensor.changes.clock.now_ns(), 0)
+        device_ns = int(device_from_rig(plan.clock, rig_ns))
+        slipped = [float(slipped_turns(plan.rare, plan, device_ns - ago_ns)) for ago_ns in (0, NS_PER_S)]
+        turns = 0.0 if self._is_still else (float(head_turns(plan.head, device_ns)) + slipped[0]) % 1.0
         generated = "" if gps is None or not gps.valid else position_text(gps.latitude_deg, gps.longitude_deg)
         return WebStatus(
             phase_cdeg=min(int(turns * 36_000.0), 35_999),
             is_locked=plan.head.is_locked and not self._is_still,
-            pps=PpsState(plan.gps.pps_state).name.title(),
+            pps=PpsState(pulse_state(plan.rare, plan, rig_ns)).name.title(),
+            rpm=None if slipped[0] == slipped[1] else max(round(plan.head.rate_crpm / 100.0 + 60.0 * (slipped[0] - slipped[1])), 0),
             position=heard.position if heard is not None and heard.position else generated,
             uptime_s=time.monotonic() - self._begun_s,
         )
@@ -115,14 +105,15 @@ class WebSensor:
         match name:
             case "info":
                 number = self._setting.stream + 1
-                serial = self._spec.web.serial if self._spec.web is not None else ""
-                return info_document(self._setting.spec.model, serial or f"{11_001_000_000_000 + number}", source_mac(self._spec, self._setting))
+                return info_document(
+                    self._setting.spec.model, self._sensor.web.serial or f"{11_001_000_000_000 + number}", source_mac(self._spec, self._setting)
+                )
             case "settings":
                 return settings_document(settings)
             case "status":
                 return status_document(settings, status)
             case "diag":
-                return diagnostics_document(settings, status, self._context.rig.spec.seed + self._setting.stream)
+                return diagnostics_document(settings, status, self._sensor.context.rig.spec.seed + self._setting.stream)
             case "snapshot":
                 return {
                     name: self.document(part) for name, part in (("config", "settings"), ("diag", "diag"), ("status", "status"), ("info", "info"))
@@ -146,14 +137,12 @@ class WebSensor:
     async def _apply(self, now: WebSettings, new: WebSettings) -> None:
         keys = self._changed_keys(now, new)
         if keys:
-            if self._context.make_change is None:
-                raise ConfigError("settings can be changed while packets flow")
-            await self._context.make_change(SensorChange(sensor=self._spec.name, **keys))
+            await self._sensor.changes.make(SensorChange(sensor=self._spec.name, **keys))
         if new.host != now.host:
             await asyncio.to_thread(self._redirect, new.host)
         self._is_still = new.rpm == 0
         self._net, self._phase_cdeg, self._gps = new.net, new.phase_cdeg, new.gps
-        heard = self._context.time_inputs.get(self._spec.name)
+        heard = self._sensor.time_input
         if heard is not None:
             heard.qualifiers = Qualifiers(**asdict(new.gps))
         self._silence()
@@ -169,7 +158,7 @@ class WebSensor:
             keys["field_of_view_deg"] = new.fov_deg
         if (new.phase_lock, new.phase_cdeg) != (now.phase_lock, now.phase_cdeg) and (new.phase_lock or now.phase_lock):
             keys |= {"phase_lock": True, "phase_lock_deg": new.phase_cdeg / 100.0 % 360.0} if new.phase_lock else {"phase_lock": False}
-        if new.rpm not in {0, mean_rate_rpm(self._present()[0].setting.setup)}:
+        if new.rpm not in {0, mean_rate_rpm(self._sensor.lidar.setting.setup)}:
             keys["rotation_rate_rpm"] = new.rpm
         return keys
 
@@ -179,18 +168,13 @@ class WebSensor:
         Raises:
             ConfigError: the sensor sends whole frames, or the socket cannot be opened; the destination is as it was.
         """
-        redirect(self._context, self._spec, self._setting, host.address, (host.data_port, host.position_port), key="host")
+        self._sensor.redirect(host.address, (host.data_port, host.position_port), key="host")
         self._host = host
-
-    def _rows(self) -> tuple[int, int]:
-        by_name = {name: row for row, name in dict(self._context.rows).items()}
-        return by_name[f"{self._spec.name}/data"], by_name[f"{self._spec.name}/position"]
 
     def _silence(self) -> None:
         """Send no data while the head stands still, and nothing while the sensor starts."""
         boots = self._booting is not None and not self._booting.done()
-        for place, row in enumerate(self._rows()):
-            self._context.transmitter.silence_flow(row, silent=boots or (place == _DATA and self._is_still))
+        self._sensor.silence(data=boots or self._is_still, others=boots)
 
     def restore(self) -> None:
         """Send again, and to where the rig says."""
@@ -207,24 +191,24 @@ class WebSensor:
         """
         async with self._changing:  # two that write one file at once would take it from each other
             settings = self.settings()
-            if self._saved_file is not None:
+            if self._sensor.saved_file is not None:
                 text = json.dumps(settings_document(settings), indent=2) + "\n"
-                await asyncio.to_thread(replace_file, self._saved_file, text.encode())
+                await asyncio.to_thread(replace_file, self._sensor.saved_file, text.encode())
             self._saved = settings
 
     async def load_saved(self) -> None:
         """Take over the settings of the file of saved ones, if there is one; a file that cannot be used is logged, as a unit whose memory is lost starts."""
-        if self._saved_file is None or not self._saved_file.exists():
+        if self._sensor.saved_file is None or not self._sensor.saved_file.exists():
             return
         try:
-            document = json.loads(await asyncio.to_thread(self._saved_file.read_text, encoding="utf-8"))
+            document = json.loads(await asyncio.to_thread(self._sensor.saved_file.read_text, encoding="utf-8"))
             for path, form in forms_of(document):
                 await self.submit(path, form)
         except (OSError, ValueError, HilsimError) as error:
-            log.warning("sensor.web.saved_not_used", sensor=self._spec.name, file=str(self._saved_file), reason=str(error))
+            log.warning("sensor.web.saved_not_used", sensor=self._spec.name, file=str(self._sensor.saved_file), reason=str(error))
             return
         self._saved = self.settings()
-        log.info("sensor.web.saved_used", sensor=self._spec.name, file=str(self._saved_file))
+        log.info("sensor.web.saved_used", sensor=self._spec.name, file=str(self._sensor.saved_file))
 
     async def reset(self) -> None:
         """Start anew: nothing is sent for a while, and then with the saved settings."""
@@ -234,7 +218,7 @@ class WebSensor:
                 self._silence()
 
     async def _boot(self) -> None:
-        await asyncio.sleep(self._spec.web.boot_s if self._spec.web is not None else 0.0)
+        await asyncio.sleep(self._sensor.web.boot_s)
         async with self._changing:
             with suppress(HilsimError):  # the rig ends meanwhile
                 await self._apply(self.settings(), self._saved)

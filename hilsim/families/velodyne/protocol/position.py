@@ -71,6 +71,7 @@ POSITION_PACKET_DTYPE = np.dtype(
 )
 IMU_MODULE_DTYPE = np.dtype([("gyro", "<u2"), ("temperature", "<u2"), ("accel_x", "<u2"), ("accel_y", "<u2")])
 IMU_SIZE = IMU_MODULES * IMU_MODULE_DTYPE.itemsize
+THERMAL_OFFSET = int(POSITION_PACKET_DTYPE.fields["thermal_status"][1])  # type: ignore[index] # it has fields
 _GYRO, _TEMPERATURE, _ACCEL_X, _ACCEL_Y = (constant(tag) for tag in range(4))
 _WORD_MAX = 2047
 if POSITION_PACKET_DTYPE.itemsize != POSITION_PACKET_SIZE:

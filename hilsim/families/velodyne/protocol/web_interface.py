@@ -123,6 +123,7 @@ class WebStatus:
         pps: ``Absent``, ``Synchronizing``, ``Locked`` or ``Error``.
         position: Position of the receiver as text; empty without one.
         uptime_s: Time since the start.
+        rpm: Rate of the head; None: that of the settings.
     """
 
     phase_cdeg: int
@@ -130,6 +131,7 @@ class WebStatus:
     pps: str = "Absent"
     position: str = ""
     uptime_s: float = 0.0
+    rpm: int | None = None
 
 
 def settings_document(settings: WebSettings) -> dict[str, Any]:
@@ -155,7 +157,12 @@ def status_document(settings: WebSettings, status: WebStatus) -> dict[str, Any]:
     stands = settings.rpm == _STOPPED_RPM
     return {
         "gps": {"pps_state": status.pps, "position": status.position},
-        "motor": {"state": "On", "rpm": settings.rpm, "lock": _on(status.is_locked), "phase": status.phase_cdeg},
+        "motor": {
+            "state": "On",
+            "rpm": settings.rpm if status.rpm is None else status.rpm,
+            "lock": _on(status.is_locked),
+            "phase": status.phase_cdeg,
+        },
         "laser": {"state": "Disabled" if stands else _on(settings.laser)},
     }
 

@@ -16,9 +16,9 @@ from hilsim.config.rig import Rig
 from hilsim.daemon.streaming.flow_specs import flow_spec
 from hilsim.emulator.batch import DatagramBatch
 from hilsim.errors import LinkError
+from hilsim.offline.merging import Merged, merged
 from hilsim.offline.record import FlowNumbers, network_stacks
 from hilsim.offline.snapshot import Motion
-from hilsim.offline.spans import Merged, merged
 from hilsim.offline.stepper import Stepper
 from hilsim.parts.external.lockstep.session import LockstepCounts, LockstepSession
 from hilsim.parts.external.messages import DATAGRAM_SIZE

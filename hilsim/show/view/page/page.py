@@ -19,6 +19,7 @@ from hilsim.show.view.feed.base import Feed, TruthfulFeed
 from hilsim.show.view.page.cameras import Cameras, SensorPose
 from hilsim.show.view.page.colours import OBJECTS, colours
 from hilsim.show.view.page.controls import ALL, LAST_SECONDS, Controls
+from hilsim.show.view.page.faults import FaultControls
 from hilsim.show.view.page.mapping import MapLayer
 from hilsim.show.view.page.models import SceneModel, field_of_view, track_segments
 from hilsim.show.view.page.parts import History, Part, VoxelMap, joined, placed, thinned
@@ -137,6 +138,7 @@ class Page:
         self.controls = Controls(server, self._change, self.clear_picked)
         self.cameras = Cameras(self._poses)
         self._replays = ReplayControls(server, feed, control)
+        self._faults = FaultControls(server, control)
         self._health = HealthStrips(server)
         self.mapping = MapLayer(server)
         server.on_client_connect(self._connect)
@@ -162,6 +164,7 @@ class Page:
             if status is not None:
                 self._health.show(status, latest(self._feed), time.monotonic() - self._started_s)
             self._replays.step(status)
+            self._faults.step(status)
             if not self.cameras.count and self._map is None and not self.mapping.is_on:
                 return
             self._choose_stores()
