@@ -51,6 +51,8 @@ class SerialDevices(Part):
         """Load or compile the kernels that make frames."""
         for port in self.ports.values():
             port.configured.device.warm()
+            if self.context.can_change or self.context.rig.spec.fault:
+                port.line.warm()
 
     def rehearse(self) -> None:
         """Load or compile the kernels that make frames."""

@@ -71,6 +71,8 @@ class VehiclePart(Part):
         if self.vehicle is not None and self._messages is not None:
             self.vehicle.warm()
             self._messages.warm()
+            if self.context.can_change or self.context.rig.spec.fault:
+                self.vehicle.line.warm()
 
     def rehearse(self) -> None:
         """Load or compile the flight loop's kernels, and those that read obstacle maps."""

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from hilsim.compilation.jit import constant, kernel
 from hilsim.errors import LinkError
 from hilsim.faults.catalogue import Effect, Place
-from hilsim.faults.specs import FaultSpec, faults_on
+from hilsim.faults.specs import FAULT_SPECS, FaultSpec, faults_on
 from hilsim.faults.table import FaultTable, build_fault_table, strength
 from hilsim.rng import Purpose, uniform
 from hilsim.transmit.links.endpoints import Endpoint, OpenLink
@@ -145,6 +145,13 @@ class BrokenLine:
     def begin(self, epoch_ns: int) -> None:
         """Set the CLOCK_MONOTONIC time of rig time 0."""
         self._epoch_ns = epoch_ns
+
+    @staticmethod
+    def warm() -> None:
+        """Load or compile the kernels that act upon bytes."""
+        table = build_fault_table([FAULT_SPECS["byte_loss"]()], 1, 0)
+        damage(table, 0, 0, 0, 0, np.zeros(1, np.uint8))
+        strength(table, 0, 0)
 
     def set_faults(self, from_ns: int, faults: Sequence[FaultSpec]) -> None:
         """Let the line have those of a rig's faults that befall it, from a rig time on."""
