@@ -1,5 +1,6 @@
 """The real daemon breaks a vehicle on request, and a ground station's program asks for it, too."""
 
+import signal
 import time
 
 import pytest
@@ -23,7 +24,8 @@ def await_that(condition, timeout_s=60.0):
 
 
 def test_a_running_vehicle_loses_thrust_and_gets_it_back(daemon, tmp_path):
-    running = daemon(write_rig(tmp_path, vehicle_rig('kind = "hold"') + WAYPOINT + CONTROL))
+    rig = vehicle_rig('kind = "hold"') + WAYPOINT + CONTROL
+    running = daemon(write_rig(tmp_path, rig))
     control = hilsim.connect(tmp_path / "control")
 
     def height_m():
@@ -44,6 +46,9 @@ def test_a_running_vehicle_loses_thrust_and_gets_it_back(daemon, tmp_path):
     script = control.script()
     assert [change["kind"] for change in script] == ["fault", "clear"]
     assert script[0]["fault"]["thrust"] == 0.4
+    write_rig(tmp_path, rig + '[[fault]]\nkind = "motor_dead"\nmotors = [1, 2, 3, 4]\n')
+    running.process.send_signal(signal.SIGHUP)
+    await_that(lambda: height_m() < 0.3)  # a reload brings the file's faults to the vehicle that flies
     assert running.stop()[0] == 0
 
 

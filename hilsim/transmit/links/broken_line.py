@@ -216,16 +216,19 @@ class BrokenLine:
     def _run(self, port: int, far: socket.socket) -> None:
         """Carry bytes until the port or the descriptor is closed, the cable is out, or there are no faults any more."""
         ways = (_Way(number=0, source=port, sink=far.fileno()), _Way(number=1, source=far.fileno(), sink=port))
+        has_left = False
         try:
-            while self._descriptor >= 0 and self._carry(ways):
+            while self._descriptor >= 0 and not has_left and self._carry(ways):
                 if not self._is_needed():
                     self._leave(port, far, ways)
-                    break
+                    has_left = True
         finally:
             far.close()
             os.close(port)
             with self._lock:
                 self._thread = None
+                if has_left:
+                    self._take_place()  # faults may have come meanwhile
 
     def _carry(self, ways: tuple[_Way, _Way]) -> bool:
         poller = select.poll()
