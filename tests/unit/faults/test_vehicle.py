@@ -98,18 +98,21 @@ def way_m(message):
     return east, north, (int(message["alt"]) - 488_000) * 1e-3
 
 
+@compiled_only
 def test_a_gps_jumps_and_says_nothing_of_it():
     message = fix(("gps_jump", {"distance_m": 100.0, "bearing_deg": 90.0, "up_m": 5.0}), at_s=1.0)
     assert way_m(message) == pytest.approx((100.0, 0.0, 5.0), abs=0.5)
     assert [int(message[name]) for name in ("fix_type", "satellites_visible", "eph", "vn", "ve", "vd", "vel")] == [3, 12, 30, 0, 0, 0, 0]
 
 
+@compiled_only
 def test_a_drift_moves_velocity_and_course_with_the_position():
     message = fix(("gps_drift", {"speed_mps": 2.0, "bearing_deg": 90.0, "climb_mps": 0.5}), at_s=10.0, speed_cmps=200)
     assert way_m(message) == pytest.approx((20.0, 0.0, 5.0), abs=0.2)
     assert [int(message[name]) for name in ("vn", "ve", "vd", "vel", "cog")] == [200, 200, -50, 283, 4500]
 
 
+@compiled_only
 @pytest.mark.parametrize("at_s", [1.0, 5.0, 30.0])
 def test_a_smooth_drift_is_the_one_that_px4_documents(at_s):
     message = fix(("gps_smooth_drift", {"speed_mps": 3.0, "settling_s": 5.0}), at_s=at_s)
@@ -118,6 +121,7 @@ def test_a_smooth_drift_is_the_one_that_px4_documents(at_s):
     assert message["ve"] == pytest.approx(300.0 * (1.0 - left), abs=1)
 
 
+@compiled_only
 @pytest.mark.parametrize(("kind", "far_m", "fast_mps"), [("gps_garbage", 0.1, 2.0), ("gps_jammed", 200.0, 300.0)])
 def test_a_disturbed_gps_loses_its_fix_then_has_a_bad_one(kind, far_m, fast_mps):
     messages = [fix((kind, {}), at_s=at_s) for at_s in np.arange(0.0, 40.0, 0.1)]
