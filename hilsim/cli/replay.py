@@ -30,7 +30,7 @@ def _kind() -> Any:
 
     kind = part_kind("replay")
     if kind is None:
-        raise ConfigError("hilsim.parts.replays must be installed for a replay, got none")
+        raise ConfigError("the part that replays must be installed, got none")
     return kind
 
 

@@ -19,7 +19,7 @@ from hilsim.compilation.atomics import publish
 from hilsim.errors import ConfigError, TransmitError
 from hilsim.limits import INJECTED_FAULTS
 from hilsim.protocols.ethernet import TAG_SIZE
-from hilsim.transmit.faults.arrays import BrokenNetwork, NetworkFault, Pool, allocate_network_faults
+from hilsim.transmit.faults.arrays import NEVER_NS, BrokenNetwork, NetworkFault, Pool, allocate_network_faults
 from hilsim.transmit.flow_table import FlowTable, allocate_flow_table, pack_address, select_target, set_active
 from hilsim.transmit.loop import Following, FollowingState, LatePolicy, LoopEnd, LoopSettings, allocate_following, send_loop
 from hilsim.transmit.memory import MemoryLock, lock_memory, unlock_memory
@@ -171,18 +171,20 @@ class Transmitter:
         return bool(self._table.is_silent[row])
 
     @_one_at_a_time
-    def set_faults(self, faults: Sequence[NetworkFault]) -> int:
-        """Let other faults of the network be in force, and return the CLOCK_MONOTONIC time from which all datagrams that are due have these.
+    def set_faults(self, faults: Sequence[NetworkFault], until_ns: int = NEVER_NS) -> bool:
+        """Let other faults of the network be in force, for all datagrams that are due after this call.
+
+        Returns:
+            False, and nothing has changed, if that was not done by CLOCK_MONOTONIC ``until_ns``.
 
         Raises:
             ConfigError: there are more than this transmitter was made for.
         """
         self.check_faults(faults)
-        self.network.set_faults(faults)
-        done_ns = time.monotonic_ns()
+        is_done = self.network.set_faults(faults, until_ns)
         self._wait_for_turns()
         self.network.rest()
-        return done_ns
+        return is_done
 
     def check_faults(self, faults: Sequence[NetworkFault]) -> None:
         """Find out whether so many faults of the network can be in force.

@@ -37,4 +37,4 @@ def test_what_sends_works_without_a_wing(package):
 def test_a_replay_says_what_it_lacks(tmp_path):
     replay = HIDE.replace('"check", "demo", "--no-cost"', f'"replay", {str(tmp_path / "none.pcap")!r}')
     found = subprocess.run([sys.executable, "-c", replay, "hilsim.parts"], capture_output=True, text=True, check=False)
-    assert (found.returncode, "hilsim.parts.replays must be installed" in found.stderr) == (1, True), found.stderr
+    assert (found.returncode, "the part that replays must be installed" in found.stderr) == (1, True), found.stderr

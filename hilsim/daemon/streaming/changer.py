@@ -35,6 +35,8 @@ _UNTOUCHED_NS = 10_000_000
 """Time before the lead of a packet's deadline in which its rendering cannot have begun."""
 _FAULT_AHEAD_NS = 20_000_000
 """Time from a request for a fault to its begin, in which it is prepared."""
+_PUBLISH_NS = 500_000
+"""Time from publishing faults of the network to the first datagram that has them."""
 _PAST_NS = 1_000_000_000
 """Time for which a fault of the network that has ended is kept, for datagrams that are late."""
 _TRIES = 5
@@ -43,6 +45,10 @@ _ANSWER_S = 5.0
 _REPLAY_S = 0.1
 """Longest wait for a replay that shows a change: nothing may be due of it for longer."""
 _POLL_S = 0.0002
+
+
+class _TooLateError(ConfigError):
+    """A fault of the network cannot begin, or end, at its time any more."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -163,11 +169,23 @@ class Changer:
         actor = self._actor(change)
         if actor is not None:
             return self._act(actor, change, clock, is_scheduled=is_scheduled, is_scripted=is_scripted)
-        if self._is_unseen(change):
-            return self._break_unseen(change, clock, is_scripted=is_scripted)
+        for ahead_ns in (_FAULT_AHEAD_NS << attempt for attempt in range(_TRIES)):
+            try:
+                if self._is_unseen(change):
+                    return self._break_unseen(change, clock, ahead_ns, is_scripted=is_scripted)
+                return self._make(change, clock, ahead_ns, is_scheduled=is_scheduled, is_scripted=is_scripted, prepared=prepared)
+            except _TooLateError:
+                if change.at_ns is not None:
+                    raise
+        raise TransmitError(f"a fault of the network must begin in time, and {_TRIES} tries were late: this machine is too busy")
+
+    def _make(
+        self, change: ChangeSpec, clock: RigClock, ahead_ns: int, *, is_scheduled: bool, is_scripted: bool, prepared: PreparedChange | None
+    ) -> MadeChange:
+        """``make`` a change of sensors or of what they see; faults without a time begin ``ahead_ns`` after the earliest one."""
         with self.lock, self.pacing:
             if isinstance(change, FaultChange | ClearChange) and change.at_ns is None:
-                change = replace(change, at_s=(self.earliest_ns(clock) + _FAULT_AHEAD_NS) / 1e9)  # a fault's ramp and its end are counted from there
+                change = replace(change, at_s=(self.earliest_ns(clock) + ahead_ns) / 1e9)  # a fault's ramp and its end are counted from there
                 is_scheduled = True
             if prepared is None or prepared.former is not self._state:
                 prepared = self._prepared(change)
@@ -208,11 +226,12 @@ class Changer:
             self.made.append(made)
             return made
 
-    def _break_unseen(self, change: ChangeSpec, clock: RigClock, *, is_scripted: bool) -> MadeChange:
+    def _break_unseen(self, change: ChangeSpec, clock: RigClock, ahead_ns: int, *, is_scripted: bool) -> MadeChange:
         """Break or mend the network of a rig in which nothing sees a scene."""
         with self.lock:
             check_unseen(self.context.rig, change)
-            at_ns = self.earliest_ns(clock) + _FAULT_AHEAD_NS if change.at_ns is None else change.at_ns
+            at_ns = self.earliest_ns(clock) + ahead_ns if change.at_ns is None else change.at_ns
+            change = replace(change, at_s=at_ns / 1e9)
             self._break_network(change, at_ns, clock)
             made = replace(_recorded(change, at_ns, {}, {}), is_scripted=is_scripted)
             self.made.append(made)
@@ -231,15 +250,9 @@ class Changer:
             return
         breaks = sorted([*self._breaks, replace(change, at_s=at_ns / 1e9)], key=lambda each: each.at_ns or 0)
         network = network_faults(rig, breaks)
-        if network != network_faults(rig, self._breaks):
-            now_ns = clock.now_ns()
-            former = transmitter.network.faults
-            acting = [fault for fault in network if min(fault.cut_ns, fault.spec.end_ns) > now_ns - _PAST_NS]
-            if now_ns > at_ns or transmitter.set_faults(acting) > clock.epoch_ns + at_ns:
-                transmitter.set_faults(former)
-                raise ConfigError(
-                    f"at_s must be later for the network to be broken or mended in time, got {at_ns / 1e9:.6f}, and it is {now_ns / 1e9:.6f}"
-                )
+        acting = [fault for fault in network if min(fault.cut_ns, fault.spec.end_ns) > clock.now_ns() - _PAST_NS]
+        if network != network_faults(rig, self._breaks) and not transmitter.set_faults(acting, clock.epoch_ns + at_ns - _PUBLISH_NS):
+            raise _TooLateError(f"at_s must be later for the network to be broken or mended in time, got {at_ns / 1e9:.6f}")
         self._breaks = breaks
 
     def _prepared(self, change: ChangeSpec) -> PreparedChange:

@@ -4,6 +4,7 @@ The faults are in two halves of one table. A change fills the half that is not s
 All times are rig times.
 """
 
+import time
 from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
@@ -200,7 +201,7 @@ class BrokenNetwork:
         arrays.serial[row] += 1
         arrays.last_ns[row], arrays.ordinal[row], arrays.counts[row] = -1, 0, 0
         half = int(arrays.selected[0])
-        for place, fault in enumerate(self._ordered()):
+        for place, fault in enumerate(_ordered(self.faults)):
             arrays.befalls[self._row(half, place), row] = self._befalls(fault, row)
         arrays.befallen[row] = any(self._befalls(fault, row) for fault in self.faults)
 
@@ -211,11 +212,12 @@ class BrokenNetwork:
         name, is_raw = self._names[row]
         return fault.spec.befalls(name) and (is_raw or fault.spec.row.effect not in RAW_EFFECTS)
 
-    def _ordered(self) -> list[NetworkFault]:
-        return sorted(self.faults, key=lambda fault: fault.spec.row.effect)
+    def set_faults(self, faults: Sequence[NetworkFault], until_ns: int = NEVER_NS) -> bool:
+        """Put faults in force; the former half may be used until the kernel takes its next datagram.
 
-    def set_faults(self, faults: Sequence[NetworkFault]) -> None:
-        """Put faults in force; the former half may be used until the kernel takes its next datagram."""
+        Returns:
+            False, and nothing has changed, if CLOCK_MONOTONIC has come to ``until_ns`` meanwhile.
+        """
         arrays, half = self.arrays, 1 - int(self.arrays.selected[0])
         kept = {fault.spec: place for fault in faults if (place := self._memory.get(fault.spec)) is not None}
         unused = iter(sorted(set(range(arrays.free_ns.size)) - set(kept.values())))
@@ -223,8 +225,7 @@ class BrokenNetwork:
             if fault.spec not in kept:
                 kept[fault.spec] = next(unused)
                 arrays.free_ns[kept[fault.spec]] = 0
-        self.faults, self._memory = tuple(faults), kept
-        for place, fault in enumerate(self._ordered()):
+        for place, fault in enumerate(_ordered(faults)):
             row, spec = self._row(half, place), fault.spec
             arrays.effect[row], arrays.memory[row] = spec.row.effect, kept[spec]
             arrays.begin_ns[row], arrays.end_ns[row], arrays.cut_ns[row] = spec.begin_ns, spec.end_ns, fault.cut_ns
@@ -237,13 +238,21 @@ class BrokenNetwork:
         for flow in self._names:
             if any(self._befalls(fault, flow) for fault in faults):
                 publish(arrays.befallen, flow, 1)  # before it is in force, so that the first datagram is judged
+        if time.monotonic_ns() >= until_ns:
+            return False
         publish(arrays.selected, 0, half)
+        self.faults, self._memory = tuple(faults), kept
+        return True
 
     def rest(self) -> None:
         """Let flows that no fault befalls any more pass unseen, once the kernel uses the present faults."""
         for flow in self._names:
             if not any(self._befalls(fault, flow) for fault in self.faults):
                 publish(self.arrays.befallen, flow, 0)
+
+
+def _ordered(faults: Sequence[NetworkFault]) -> list[NetworkFault]:
+    return sorted(faults, key=lambda fault: fault.spec.row.effect)
 
 
 def earliest_ns(faults: Sequence[NetworkFault], start_ns: int) -> int:

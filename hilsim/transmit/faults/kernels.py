@@ -100,7 +100,16 @@ def _copied(faults: NetworkFaults, flow: int, datagram: npt.NDArray[np.uint8], s
 
 
 @kernel
-def _hold_fragments(faults: NetworkFaults, slot: int, flow: int, due_ns: int, pose_ns: int, size: int, mtu: int, is_swapped: bool) -> None:  # noqa: FBT001 - a kernel takes plain positional scalars
+def _hold_fragments(
+    faults: NetworkFaults,
+    slot: int,
+    flow: int,
+    due_ns: int,
+    pose_ns: int,
+    size: int,
+    mtu: int,
+    is_swapped: bool,  # noqa: FBT001 - a kernel takes plain positional scalars
+) -> None:
     """Hold the fragments of a frame in place of it; ``mtu`` 0: hold it whole."""
     if mtu == 0:
         _hold(faults, slot, flow, due_ns, pose_ns, size)
