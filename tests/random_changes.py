@@ -1,6 +1,6 @@
 """Random timed changes that can be made one after the other of a rig."""
 
-from hilsim.faults.catalogue import FAULTS, Effect
+from hilsim.faults.catalogue import FAULTS, Effect, Place
 
 
 def random_replay_change(rng, replays, longest_s):
@@ -14,7 +14,9 @@ def random_fault(rng, sensors, kinds=None):
     """A fault with random keys that can befall a VLP-16 without a receiver that sees the whole turn, or the end of some."""
     if rng.random() < 0.25:
         return {"kind": "clear", "name": rng.choice(["*", *(row.kind for row in FAULTS)])}
-    row = rng.choice([row for row in FAULTS if row.kind in kinds] if kinds else [row for row in FAULTS if row.effect not in _RARE])
+    row = rng.choice(
+        [row for row in FAULTS if row.kind in kinds] if kinds else [row for row in FAULTS if row.place == Place.SENSOR and row.effect not in _RARE]
+    )
     table = {"kind": row.kind, "on": rng.choice(["*", *sensors])}
     if rng.random() < 0.7:
         table["for_s"] = round(rng.uniform(0.05, 3.0), 3)

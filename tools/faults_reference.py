@@ -18,6 +18,28 @@ _PLACES = {
         "Network",
         "`on` is the name of a flow (`roof/data`), of a sensor, a replay or a rover, or a pattern. A datagram that is lost was rendered, and is due when it was.",
     ),
+    Place.VEHICLE: (
+        "Sensors of a vehicle",
+        (
+            "`on` is `vehicle`, or a pattern. A flight controller on a serial port, TCP or UDP gets the readings: units and axes are those of HIL_SENSOR (FRD). "
+            "Faults of one reading act in this order: bias, noise, clipping, stuck, off."
+        ),
+    ),
+    Place.MOTOR: (
+        "Motors of a vehicle",
+        "`on` is `vehicle`, or a pattern. They act under every controller, and on the position hold's flight in a recording.",
+    ),
+    Place.LINE: (
+        "Serial lines",
+        (
+            "`on` is `vehicle` for a flight controller's serial port, the name of a range sensor (`tfmini`, `sf45-2`) or a receiver (`gps-receiver-1`), or a pattern. "
+            "Both directions are befallen. Which byte is lost depends on its number on the line."
+        ),
+    ),
+    Place.RANGE: (
+        "Range sensors",
+        "`on` is the name of a range sensor (`tfmini`, `sf45-2`), or a pattern. Noise and limits of the sensor come after it.",
+    ),
 }
 
 

@@ -11,7 +11,7 @@ from hilsim.assembly.moved import ObjectSlots
 from hilsim.assembly.network import network_faults
 from hilsim.config.part_kind import carrier, has_overlay
 from hilsim.config.part_tables import known_kinds, part_kind
-from hilsim.config.rig import Rig
+from hilsim.config.rig import Rig, check_part_faults
 from hilsim.config.script import (
     AddChange,
     ChangeSpec,
@@ -259,7 +259,8 @@ class RigState:
             faults = (*(fault for fault in self.faults if fault.end_ns > added.begin_ns), added)
             INJECTED_FAULTS.enforce(len(faults), "the rig", ConfigError)
         try:
-            require(*fault_rules(faults[-1:], self.rig.sensors, self.rig.spec.senders))
+            require(*fault_rules(faults[-1:], self.rig.sensors, self.rig.spec.senders, self.rig.spec.befallen))
+            check_part_faults(self.rig, faults[-1:])
             settings = tuple(replace(setting, faults=faults_on(faults, setting.name, Place.SENSOR)) for setting in self.settings)
         except ValueError as error:
             raise ConfigError("\n".join(str(error).split("; "))) from error
@@ -354,19 +355,22 @@ def seen_worlds(rig: Rig, scenery: Scenery, script: Script) -> list[tuple[Change
     return [(change, state.world) for change, former, state in _played(rig, scenery, script) if state.world is not former.world]
 
 
-def carrier_changes(rig: Rig, scenery: Scenery, script: Script) -> list[tuple[ChangeSpec, World]]:
-    """Changes of what moves a rig's platform, and of the world of all sensors, that a script lists, each with the world after it.
+def carrier_changes(rig: Rig, scenery: Scenery, script: Script) -> list[tuple[ChangeSpec, Any]]:
+    """Changes of what moves a rig's platform, of its faults, and of the world of all sensors, that a script lists, each with the world, or the faults, after it.
 
     Raises:
         ConfigError: a change cannot be made.
         AssetError: a file cannot be used.
     """
     carrying = carrier(rig.spec)
-    return [
-        (change, state.world)
-        for change, former, state in _played(rig, scenery, script)
-        if state.world is not former.world or (carrying is not None and change.kind == carrying.table)
-    ]
+    places = {place for place, _ in carrying.befallen(rig.spec.part(carrying.table))} if carrying is not None else set()
+    found = list[tuple[ChangeSpec, Any]]()
+    for change, former, state in _played(rig, scenery, script):
+        if state.world is not former.world or (carrying is not None and change.kind == carrying.table):
+            found.append((change, state.world))
+        elif any((fault in former.faults) != (fault in state.faults) for fault in {*former.faults, *state.faults} if fault.row.place in places):
+            found.append((change, state.faults))
+    return found
 
 
 def check_unseen(rig: Rig, change: ChangeSpec, world: World | None = None) -> None:

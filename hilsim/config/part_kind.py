@@ -11,6 +11,8 @@ from hilsim.config.part_tables import part_kind
 from hilsim.config.rig import Rig, RigSpec
 from hilsim.config.script import ChangeSpec
 from hilsim.errors import ConfigError
+from hilsim.faults.catalogue import Place
+from hilsim.faults.specs import FaultSpec
 from hilsim.transmit.links.line import SerialSpec
 from hilsim.transmit.specs import FlowSpec
 
@@ -129,6 +131,17 @@ class PartKind(Generic[S]):
             ConfigError: it cannot start where it is, or cannot move without a clock.
         """
         raise NotImplementedError
+
+    def befallen(self, specs: Sequence[S]) -> Iterable[tuple[Place, str]]:
+        """Places of faults that can befall its tables, and the names that ``on`` of a fault matches there."""
+        return ()
+
+    def check_fault(self, rig: Rig, fault: FaultSpec) -> None:
+        """Find out whether a fault that befalls its tables can be had with what they need from other files.
+
+        Raises:
+            ConfigError: it cannot.
+        """
 
     def check_change(self, specs: Sequence[S], world: Any, change: ChangeSpec) -> None:
         """Find out whether a timed change of its own kind, ``change.kind``, can be made of its tables in a world; None: nothing in the rig sees one.

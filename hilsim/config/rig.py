@@ -24,7 +24,7 @@ from hilsim.config.toml_file import rig_table
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError, require
 from hilsim.faults.catalogue import Place
-from hilsim.faults.specs import AnyFault, fault_rules, faults_on
+from hilsim.faults.specs import AnyFault, FaultSpec, fault_rules, faults_on
 from hilsim.limits import SENSORS
 from hilsim.registry import OWN_PARTS
 from hilsim.sensor.optics.weather import WeatherSpec
@@ -171,7 +171,7 @@ class RigSpec:
             *(rule for table in self.parts for rule in part_kind(table).rules(self)),
             *self._port_rules(),
             *self._interference_rules(),
-            *fault_rules(self.fault, [sensor.name for sensor in self.sensor], self.senders),
+            *fault_rules(self.fault, [sensor.name for sensor in self.sensor], self.senders, self.befallen),
         )
 
     @property
@@ -184,6 +184,11 @@ class RigSpec:
         """Names of all that sends datagrams, and whether it makes whole frames."""
         parts = {part_kind(table).name(spec): getattr(spec, "mode", "") == "ethernet" for table, specs in self.parts.items() for spec in specs}
         return {sensor.name: sensor.network.mode == "ethernet" for sensor in self.sensor} | parts
+
+    @property
+    def befallen(self) -> list[tuple[Place, str]]:
+        """Places and names of what faults can befall beside its sensors."""
+        return [each for table, specs in self.parts.items() for each in part_kind(table).befallen(specs)]
 
     def part(self, table: str) -> tuple[Any, ...]:
         """Tables of parts of a name."""
@@ -327,7 +332,20 @@ def rig_of_table(table: Mapping[str, Any], path: Path, changes: Changes | None =
         raise ConfigError("\n".join(faults))
     if spec.record.stamps == "auto":
         spec = replace(spec, record=replace(spec.record, stamps=_capture_stamps(spec, lidars)))
-    return Rig(path=path, spec=spec, lidars=tuple(lidars), settings=settings, sinks=sinks, table=changed.table)
+    rig = Rig(path=path, spec=spec, lidars=tuple(lidars), settings=settings, sinks=sinks, table=changed.table)
+    check_part_faults(rig, spec.fault)
+    return rig
+
+
+def check_part_faults(rig: Rig, faults: Sequence[FaultSpec]) -> None:
+    """Find out whether a rig's parts can have faults that befall them.
+
+    Raises:
+        ConfigError: one cannot.
+    """
+    for table in rig.spec.parts:
+        for fault in faults:
+            part_kind(table).check_fault(rig, fault)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -349,6 +367,7 @@ def with_faults(rig: Rig, faults: Sequence[Mapping[str, Any]]) -> Rig:
         lidars = tuple(replace(lidar, faults=faults_on(spec.fault, lidar.name, Place.SENSOR)) for lidar in rig.lidars)
     except ValueError as error:
         raise ConfigError("\n".join(str(error).split("; "))) from error
+    check_part_faults(rig, found.fault)
     return replace(rig, spec=spec, lidars=lidars)
 
 

@@ -26,6 +26,7 @@ from hilsim.emulator.insertion.insertion import Inserter
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError
+from hilsim.faults.specs import FaultSpec
 from hilsim.protocols.ethernet import Framing
 from hilsim.streaming.obstacle_map import ObstacleMap
 from hilsim.telemetry.faults import Fault
@@ -76,6 +77,9 @@ Say = Callable[[str, Mapping[str, object]], None]
 
 Viewer = Callable[[int, World], Mapping[str, int] | None]
 """Function that takes a rig time and the world from then on, and returns the rig time from which each thing of a name sees it, if a script lists it."""
+
+Breaker = Callable[[int, tuple[FaultSpec, ...]], Mapping[str, int] | None]
+"""Likewise for the rig's faults from a rig time on, of which each takes those that befall it."""
 
 
 class Actor(Protocol):
@@ -344,6 +348,11 @@ class Part:
     @property
     def viewer(self) -> Viewer | None:
         """Function that shows it the world of all sensors from a rig time on; None where it does not look at the scene."""
+        return None
+
+    @property
+    def breaker(self) -> Breaker | None:
+        """Function that gives it the rig's faults from a rig time on; None where none befalls it, or only as a sensor or what sends."""
         return None
 
     @property

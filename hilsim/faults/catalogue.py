@@ -17,6 +17,14 @@ class Place(IntEnum):
     """Within a sensor: its optics, its head, its clock and what is at its GPS input."""
     NETWORK = 1
     """Between the sensor's socket and the receiver: a datagram at a time."""
+    VEHICLE = 2
+    """Readings of a vehicle's sensors, before its controller gets them."""
+    MOTOR = 3
+    """Motors of a vehicle."""
+    LINE = 4
+    """A serial line."""
+    RANGE = 5
+    """Ranges of a range sensor on a serial port, before it makes frames of them."""
 
 
 class Effect(IntEnum):
@@ -68,6 +76,40 @@ class Effect(IntEnum):
     """Repeats: share, ms from a datagram to its copy."""
     FRAGMENT = 110
     """Cuts frames into fragments: share, bytes of the largest IP packet, share of those whose last fragment leaves first."""
+    BIAS = 200
+    """Adds to a reading: its ``Unit``, what is added to each axis."""
+    NOISE = 201
+    """Adds noise to a reading: its ``Unit``, standard deviation."""
+    CLIP = 202
+    """Limits a reading: its ``Unit``, largest value of an axis."""
+    FREEZE = 203
+    """Repeats the last reading: its ``Unit``."""
+    SILENCE = 204
+    """Withholds readings: their ``Unit``."""
+    SHIFT = 205
+    """Shifts a position: metres, bearing (deg), metres up."""
+    DRIFT = 206
+    """Lets a position drift, and the velocity with it: m/s, bearing (deg), m/s up, time constant of the speed (s)."""
+    JAM = 207
+    """Loses a position, then scatters it: m and m/s at most, least and greatest reported error (m), most satellites."""
+    THRUST = 208
+    """Weakens motors: share of their thrust."""
+    DROP_BYTES = 300
+    """Loses bytes: share."""
+    FLIP_BITS = 301
+    """Changes bits: share."""
+    HALVE = 302
+    """Loses the ends of what is written at once: share."""
+    LATENCY = 303
+    """Holds bytes: ms of the timer, bytes of a transfer."""
+    UNPLUG = 304
+    """Takes the cable out."""
+    MISREAD = 310
+    """Falsifies a range: constant (m), standard deviation (m)."""
+    KEEP = 311
+    """Repeats the last range."""
+    MUTE = 312
+    """Sends nothing."""
 
 
 class Jitter(IntEnum):
@@ -80,6 +122,16 @@ class Jitter(IntEnum):
 
 RAW_EFFECTS = frozenset({Effect.CHECKSUM, Effect.TAG, Effect.FRAGMENT})
 """Effects upon headers, which only frames that hilsim makes itself have: ``mode = "ethernet"``."""
+
+
+class Unit(IntEnum):
+    """Sensor of a vehicle."""
+
+    ACCELEROMETER = 0
+    GYROSCOPE = 1
+    COMPASS = 2
+    BAROMETER = 3
+    GPS = 4
 
 
 class Key(NamedTuple):
@@ -156,6 +208,49 @@ def _burst_loss(kind: str, meaning: str, good_ms: float, bad_ms: float) -> Fault
 def _delay(kind: str, meaning: str, jitter: Jitter, jitter_key: str) -> FaultRow:
     keys = (_DELAY_MS, Key("jitter_ms", jitter_key, 1.0, 0, 1000), _CORRELATION_MS)
     return FaultRow(kind, Place.NETWORK, meaning, Effect.DELAY, ("delay_ms", "jitter_ms", "correlation_ms", float(jitter)), keys)
+
+
+def _silent(unit: Unit, word: str, frozen: str, off: str) -> tuple[FaultRow, ...]:
+    """Faults of a vehicle's sensor that gives nothing new."""
+    return (
+        FaultRow(f"{word}_stuck", Place.VEHICLE, f"The {word} repeats its last reading{frozen}.", Effect.FREEZE, (float(unit),)),
+        FaultRow(f"{word}_off", Place.VEHICLE, f"The {word} gives nothing{off}.", Effect.SILENCE, (float(unit),)),
+    )
+
+
+def _reading(unit: Unit, word: str, measure: str, axes: str, bias: float, noise: float, limit: float | None = None) -> tuple[FaultRow, ...]:
+    """Faults of a vehicle's sensor with readings in a unit, which is the end of its keys' names."""
+    biases = tuple(Key(f"{axis}_{measure}", "Error of the reading" + f" on {axis}" * (axes != "bias"), 0.0, -1e6, 1e6) for axis in axes.split())
+    rows = [
+        FaultRow(
+            f"{word}_biased",
+            Place.VEHICLE,
+            f"Readings of the {word} are off by a constant; with a ramp they drift.",
+            Effect.BIAS,
+            (float(unit), *(key.name for key in biases)),
+            (biases[0]._replace(default=bias), *biases[1:]),
+        ),
+        FaultRow(
+            f"{word}_noisy",
+            Place.VEHICLE,
+            f"Readings of the {word} scatter more than they should.",
+            Effect.NOISE,
+            (float(unit), f"noise_{measure}"),
+            (Key(f"noise_{measure}", "Standard deviation of the further error", noise, 0, 1e6),),
+        ),
+    ]
+    if limit is not None:
+        key = Key(f"limit_{measure}", "Largest reading of an axis", limit, 0, 1e6)
+        text = f"The {word} is at the end of its range: readings are cut off."
+        rows.append(FaultRow(f"{word}_clipped", Place.VEHICLE, text, Effect.CLIP, (float(unit), key.name), (key,)))
+    frozen = " to the last bit; PX4 gives it up after a hundred of them"
+    return (*rows, *_silent(unit, word, frozen, ": its fields are not marked as new"))
+
+
+_BEARING = Key("bearing_deg", "Direction, clockwise from north", 90.0, 0, 360)
+_MOTORS = Key("motors", "Numbers of the motors, from 1, in the order of the profile's rotors", REQUIRED, 1, 16, tuple[int, ...])
+_SPEED = Key("speed_mps", "Speed over ground at which the position runs away", 2.0, 0, 300)
+_CLIMB = Key("climb_mps", "Speed upwards at which it runs away", 0.0, -100, 100)
 
 
 FAULTS: tuple[FaultRow, ...] = (
@@ -543,5 +638,96 @@ FAULTS: tuple[FaultRow, ...] = (
             Key("swapped_share", "Share of those whose last fragment leaves first", 1.0, 0, 1),
         ),
     ),
+    *_reading(Unit.ACCELEROMETER, "accelerometer", "mps2", "x y z", 0.5, 1.0, 20.0),
+    *_reading(Unit.GYROSCOPE, "gyroscope", "radps", "x y z", 0.05, 0.05, 0.5),
+    *_reading(Unit.COMPASS, "compass", "gauss", "x y z", 0.2, 0.05, 0.2),
+    *_reading(Unit.BAROMETER, "barometer", "pa", "bias", 60.0, 30.0),
+    FaultRow(
+        "gps_jump",
+        Place.VEHICLE,
+        "The position is another one: fix, accuracy and velocity say nothing of it.",
+        Effect.SHIFT,
+        ("distance_m", "bearing_deg", "up_m"),
+        (Key("distance_m", "Distance over ground", 100.0, 0, 1e6), _BEARING, Key("up_m", "Distance upwards", 0.0, -10_000, 10_000)),
+    ),
+    FaultRow(
+        "gps_drift",
+        Place.VEHICLE,
+        "The position runs away at a constant speed, and the velocity says so: an estimator believes it.",
+        Effect.DRIFT,
+        ("speed_mps", "bearing_deg", "climb_mps", 0.0),
+        (_SPEED, _BEARING, _CLIMB),
+    ),
+    FaultRow(
+        "gps_smooth_drift",
+        Place.VEHICLE,
+        "A spoofer pulls the position away, ever faster.",
+        Effect.DRIFT,
+        ("speed_mps", "bearing_deg", "climb_mps", "settling_s"),
+        (_SPEED, _BEARING, _CLIMB, Key("settling_s", "Time constant of the speed", 5.0, 0.001, 1000)),
+    ),
+    FaultRow(
+        "gps_garbage",
+        Place.VEHICLE,
+        "No fix for one to six seconds, then a bad one: few satellites, great errors, wrong velocities.",
+        Effect.JAM,
+        (0.0, 2.0, 20.0, 54.0, 6.0),
+    ),
+    FaultRow(
+        "gps_jammed",
+        Place.VEHICLE,
+        "A jammer: no fix for one to six seconds, then positions and velocities that jump.",
+        Effect.JAM,
+        ("scatter_m", "scatter_mps", 1.0, 300.0, 16.0),
+        (Key("scatter_m", "Most that a position is off", 200.0, 0, 10_000), Key("scatter_mps", "Most that a velocity is off", 300.0, 0, 300)),
+    ),
+    *_silent(Unit.GPS, "gps", " and its time", ": no fix is sent"),
+    FaultRow("motor_dead", Place.MOTOR, "Motors stand still.", Effect.THRUST, (0.0,), (_MOTORS,)),
+    FaultRow(
+        "motor_weak",
+        Place.MOTOR,
+        "Motors or propellers are weak: they give a share of the thrust.",
+        Effect.THRUST,
+        ("thrust",),
+        (_MOTORS, Key("thrust", "Share of the thrust", 0.7, 0, 1)),
+    ),
+    FaultRow(
+        "byte_loss", Place.LINE, "Bytes are lost, each by itself.", Effect.DROP_BYTES, ("share",), (Key("share", "Share of the bytes", 0.001, 0, 1),)
+    ),
+    FaultRow(
+        "bit_errors",
+        Place.LINE,
+        "Bits are wrong, each by itself: frames fail their checksums.",
+        Effect.FLIP_BITS,
+        ("bit_error_ratio",),
+        (Key("bit_error_ratio", "Share of the bits", 1e-5, 0, 1),),
+    ),
+    FaultRow(
+        "half_frames",
+        Place.LINE,
+        "What is written at once ends too early, at a byte at random.",
+        Effect.HALVE,
+        ("share",),
+        (Key("share", "Share of the frames", 0.01, 0, 1),),
+    ),
+    FaultRow(
+        "adapter_latency",
+        Place.LINE,
+        "A USB adapter holds bytes until its timer runs out or a transfer is full, as FTDI's do.",
+        Effect.LATENCY,
+        ("timer_ms", "transfer_bytes"),
+        (Key("timer_ms", "Time of its timer", 16.0, 1, 255), Key("transfer_bytes", "Bytes of a transfer", 62, 1, 4096)),
+    ),
+    FaultRow("cable_out", Place.LINE, "The cable is out: the port is closed, and opened again when the fault ends.", Effect.UNPLUG, ()),
+    FaultRow(
+        "range_wrong",
+        Place.RANGE,
+        "Ranges are off, or scatter.",
+        Effect.MISREAD,
+        ("bias_m", "scatter_m"),
+        (Key("bias_m", "Error of all ranges", 1.0, -1000, 1000), Key("scatter_m", "Standard deviation of the further error", 0.0, 0, 100)),
+    ),
+    FaultRow("range_stuck", Place.RANGE, "The sensor repeats the last range that it found.", Effect.KEEP, ()),
+    FaultRow("range_off", Place.RANGE, "The sensor sends nothing.", Effect.MUTE, ()),
 )
 """Every fault, in the order in which those of one place act upon the same firing or datagram."""

@@ -152,19 +152,36 @@ def faults_on(faults: tuple[FaultSpec, ...], name: str, place: Place) -> tuple[F
     return tuple(fault for fault in faults if fault.row.place == place and fault.befalls(name))
 
 
-def fault_rules(faults: tuple[FaultSpec, ...], sensors: Sequence[str], senders: Mapping[str, bool] | None = None) -> Iterator[tuple[bool, str]]:
+_BEFALLEN = {
+    Place.VEHICLE: "a vehicle that a flight controller reads over MAVLink",
+    Place.MOTOR: "a vehicle",
+    Place.LINE: "a device on a serial port, or a vehicle with one",
+    Place.RANGE: "a range sensor",
+}
+"""What ``on`` of a fault names, of places beside sensors and the network."""
+
+
+def fault_rules(
+    faults: tuple[FaultSpec, ...], sensors: Sequence[str], senders: Mapping[str, bool] | None = None, others: Sequence[tuple[Place, str]] = ()
+) -> Iterator[tuple[bool, str]]:
     """Check that each fault befalls something that a rig has.
 
     Args:
         faults: The rig's faults.
         sensors: Names of its sensors.
         senders: Names of all that sends, and whether it sends whole frames.
+        others: Places and names of what else faults can befall.
     """
     senders = dict.fromkeys(sensors, False) if senders is None else senders
     for number, fault in enumerate(faults):
         names = ", ".join(sensors) or "none"
         if fault.row.place == Place.SENSOR:
             yield any(map(fault.befalls, sensors)), f'fault[{number}].on must name a sensor of the rig ({names}), or be a pattern, got "{fault.on}"'
+            continue
+        if fault.row.place != Place.NETWORK:
+            found = [name for place, name in others if place == fault.row.place]
+            text = f"{_BEFALLEN[fault.row.place]} of the rig ({', '.join(found) or 'none'})"
+            yield any(map(fault.befalls, found)), f'fault[{number}].on must name {text}, or be a pattern, got "{fault.on}"'
             continue
         befallen = {name: is_raw for name, is_raw in senders.items() if fault.can_befall(name)}
         names = ", ".join(senders) or "none"

@@ -64,12 +64,12 @@ def fault_seed(spec: FaultSpec, seed: int) -> int:
 
 
 def build_fault_table(specs: Sequence[FaultSpec], channels: int, seed: int) -> FaultTable:
-    """Faults for kernels, of a sensor of so many channels in a rig of a seed."""
+    """Faults for kernels, of a sensor of so many channels, or a vehicle of so many motors, in a rig of a seed."""
     rows = len(specs)
     order = sorted(specs, key=lambda each: list(Effect).index(each.row.effect))  # a stable order, whatever order they were declared in
     channel, sector, value = np.ones((rows, channels), np.bool_), np.empty((rows, 4)), np.zeros((rows, VALUES))
     for row, spec in enumerate(order):
-        chosen = getattr(spec, "channels", ())
+        chosen = getattr(spec, "channels", ()) or [number - 1 for number in getattr(spec, "motors", ())]
         if chosen:
             channel[row] = False
             channel[row, list(chosen)] = True

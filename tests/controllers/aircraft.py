@@ -4,6 +4,7 @@ import numpy as np
 
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
+from hilsim.parts.vehicle.autopilot.breaking import weakened
 from hilsim.parts.vehicle.physics.contact import no_planes, plane_through
 from hilsim.parts.vehicle.physics.gps import build_gps, gps_fix
 from hilsim.parts.vehicle.physics.imu import accelerometer, build_imu, gyroscope
@@ -30,8 +31,9 @@ def profile(name):
 class Aircraft:
     """A vehicle on level ground at ``HOME``, facing east."""
 
-    def __init__(self, name="iris", *, wind=None, seed=1, period_us=4000):
+    def __init__(self, name="iris", *, wind=None, seed=1, period_us=4000, faults=None):
         spec = profile(name)
+        self.faults = faults
         sensors = spec.sensors
         self.multirotor = build_multirotor(spec, step_ns=_STEP_NS)
         self.state = state_at(self.multirotor, (0.0, 0.0, -min(leg[2] for leg in spec.legs)))
@@ -66,7 +68,10 @@ class Aircraft:
             return
         wind = wind_at(self.wind, self.wind_state, int(self.state.time_ns[0]))
         self.air = wind
-        advance(self.multirotor, self.state, np.asarray(controls[:4], dtype=np.float64), wind, self.ground, self.obstacles, int(steps), self.felt)
+        command = np.asarray(controls[:4], dtype=np.float64)
+        if self.faults is not None:
+            command = weakened(self.faults, self.multirotor, command, now_us * 1000)
+        advance(self.multirotor, self.state, command, wind, self.ground, self.obstacles, int(steps), self.felt)
         self.track.append((now_us, *position_of(self.state)))
 
     def reading(self):

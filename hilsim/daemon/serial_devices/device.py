@@ -1,9 +1,11 @@
 """Interface of a device on a serial port: a range sensor, a GPS receiver, an IMU."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from hilsim.assembly.build import Scenery
+from hilsim.faults.specs import FaultSpec
 from hilsim.transmit.links.line import SerialSpec
 from hilsim.transmit.links.timed_bytes import TimedBytes
 from hilsim.world.scene.world import World
@@ -57,9 +59,11 @@ class ConfiguredDevice:
         serial: Settings of the port.
         identity: Table of the device in the rig; a reload does not change a device of the same name and identity.
         device: Emulated device.
+        break_later: Gives the device the rig's faults from a rig time on; None: only its line can break.
     """
 
     name: str
     serial: SerialSpec
     identity: object
     device: SerialDevice
+    break_later: Callable[[int, tuple[FaultSpec, ...]], None] | None = None

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from hilsim.assembly.build import Scenery
 from hilsim.config.part_kind import parts_of
 from hilsim.config.rig import Rig
-from hilsim.daemon.parts import Change, Part, RigClock, RigContext, Viewer
+from hilsim.daemon.parts import Breaker, Change, Part, RigClock, RigContext, Viewer
 from hilsim.daemon.serial_devices.device import ConfiguredDevice
 from hilsim.daemon.serial_devices.port import SerialDevicePort
+from hilsim.faults.specs import FaultSpec
 from hilsim.telemetry.faults import Fault
 from hilsim.telemetry.readings import Reading
 from hilsim.world.scene.world import World
@@ -23,16 +24,25 @@ class SerialDevices(Part):
 
     def prepare(self) -> None:
         """Make the devices, without opening their ports."""
-        self.ports = {configured.name: SerialDevicePort(configured=configured) for configured in self._configured(self.context.rig)}
+        self.ports = {configured.name: _port(configured, self.context.rig) for configured in self._configured(self.context.rig)}
 
     @property
     def viewer(self) -> Viewer | None:
         """Function that shows all devices another world."""
         return self._see_later if self.ports else None
 
+    @property
+    def breaker(self) -> Breaker | None:
+        """Function that gives all devices other faults."""
+        return self._break_later if self.ports else None
+
     def _see_later(self, from_ns: int, world: World) -> None:
         for port in dict(self.ports).values():
             port.configured.device.see_later(from_ns, world)
+
+    def _break_later(self, from_ns: int, faults: tuple[FaultSpec, ...]) -> None:
+        for port in dict(self.ports).values():
+            port.break_later(from_ns, faults)
 
     def _configured(self, rig: Rig) -> tuple[ConfiguredDevice, ...]:
         return tuple(configured for kind, _ in parts_of(rig.spec) for configured in kind.devices(rig, lambda: self.context.scenery(rig)))
@@ -41,6 +51,8 @@ class SerialDevices(Part):
         """Load or compile the kernels that make frames."""
         for port in self.ports.values():
             port.configured.device.warm()
+            if self.context.can_change or self.context.rig.spec.fault:
+                port.line.warm()
 
     def rehearse(self) -> None:
         """Load or compile the kernels that make frames."""
@@ -59,7 +71,7 @@ class SerialDevices(Part):
             if name not in kept:
                 configured.device.warm()
         scenery = self.context.scenery(rig) if kept else None
-        return SerialChange(devices=self, requested=requested, kept=kept, scenery=scenery)
+        return SerialChange(devices=self, rig=rig, requested=requested, kept=kept, scenery=scenery)
 
     def become(self, change: "SerialChange", clock: RigClock) -> tuple[str, ...]:
         """Close the ports that are not kept, then open the new ones, because a new device may use a former one's port."""
@@ -70,7 +82,8 @@ class SerialDevices(Part):
         for port in self.ports.values():
             if change.scenery is not None:
                 port.configured.device.see(change.scenery)
-        begun = {name: SerialDevicePort(configured=configured) for name, configured in change.requested.items() if name not in change.kept}
+        self._break_later(clock.now_ns(), change.rig.spec.fault)
+        begun = {name: _port(configured, change.rig) for name, configured in change.requested.items() if name not in change.kept}
         for port in begun.values():
             port.start(epoch_ns=clock.epoch_ns, utc_epoch_ns=clock.utc_epoch_ns)
         self.ports = {name: {**self.ports, **begun}[name] for name in change.requested}
@@ -104,18 +117,26 @@ class SerialDevices(Part):
         return tuple(Fault(key="serial_device_ended", subject=port.name, text="the device's thread has ended") for port in ended)
 
 
+def _port(configured: ConfiguredDevice, rig: Rig) -> SerialDevicePort:
+    port = SerialDevicePort(configured=configured, seed=rig.spec.seed)
+    port.break_later(0, rig.spec.fault)
+    return port
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SerialChange(Change):
     """Prepared change to the serial devices of another rig.
 
     Attributes:
         devices: Serial devices that change.
+        rig: The new rig.
         requested: All devices of the new rig, by name.
         kept: Names of the devices that continue.
         scenery: New scene of the devices that continue.
     """
 
     devices: SerialDevices
+    rig: Rig
     requested: dict[str, ConfiguredDevice]
     kept: frozenset[str]
     scenery: Scenery | None

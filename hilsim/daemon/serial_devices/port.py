@@ -18,7 +18,9 @@ import structlog
 
 from hilsim.daemon.serial_devices.device import ConfiguredDevice, SerialDevice
 from hilsim.errors import LinkError
+from hilsim.faults.specs import FaultSpec
 from hilsim.telemetry.readings import SerialDeviceReading
+from hilsim.transmit.links.broken_line import BrokenLine
 from hilsim.transmit.links.serial_port import OpenPort, open_serial
 from hilsim.transmit.links.timed_bytes import TimedBytes
 from hilsim.transmit.scheduling import ThreadSettings, enter
@@ -42,17 +44,30 @@ class SerialDevicePort:
 
     Attributes:
         configured: Device with its settings in the rig.
+        seed: Random seed of the rig.
+        line: Line of the port.
     """
 
     configured: ConfiguredDevice
     sent_frames: int = 0
     dropped_frames: int = 0
     device: str = ""
+    line: BrokenLine = field(init=False)
+    seed: int = 0
     _epoch_ns: int = 0
     _problem: str = ""
     _lasting_name: str | None = None
     _stop: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
+
+    def __post_init__(self) -> None:
+        self.line = BrokenLine(self.name, self.seed)
+
+    def break_later(self, from_ns: int, faults: tuple[FaultSpec, ...]) -> None:
+        """Let the device and its line have a rig's faults from a rig time on."""
+        self.line.set_faults(from_ns, faults)
+        if self.configured.break_later is not None:
+            self.configured.break_later(from_ns, faults)
 
     @property
     def name(self) -> str:
@@ -62,6 +77,7 @@ class SerialDevicePort:
     def start(self, *, epoch_ns: int, utc_epoch_ns: int) -> None:
         """Start the thread; rig time 0 is CLOCK_MONOTONIC ``epoch_ns`` and UTC ``utc_epoch_ns``."""
         self._epoch_ns = epoch_ns
+        self.line.begin(epoch_ns)
         self.configured.device.begin(utc_epoch_ns)
         self._thread = threading.Thread(target=self._run, name=f"serial-{self.name}", daemon=True)
         self._thread.start()
@@ -95,11 +111,14 @@ class SerialDevicePort:
                 log.warning("serial_device.port_lost", serial_device=self.name, device=port.device, reason=os.strerror(error.errno or errno.EIO))
             finally:
                 self.device = ""
+                self.line.detach()
                 port.close()
 
     def _open(self) -> OpenPort | None:
         try:
+            self.line.require_in()
             port = open_serial(self.configured.serial, name=self._lasting_name)
+            self.line.attach(port.descriptor)
         except LinkError as error:
             if str(error) != self._problem:
                 self._problem = str(error)

@@ -200,14 +200,22 @@ class Changer:
             numbers = self._publish_inserted(prepared, at_ns)
             begun_ns = self._publish(prepared.lidars, at_ns)
             begun_ns |= {name: self._await_inserted(name, number, at_ns) for name, number in numbers.items()}
-            seen_ns: dict[str, int] = {}
-            if prepared.state.world is not prepared.former.world:
-                for see_later in self._viewers:
-                    seen_ns |= see_later(at_ns, prepared.state.world) or {}
+            seen_ns = self._publish_to_parts(prepared, at_ns)
             self._state, self.context.is_changed = prepared.state, True
             made = replace(_recorded(_dated(change, clock), at_ns, begun_ns, seen_ns), is_scripted=is_scripted)
             self.made.append(made)
             return made
+
+    def _publish_to_parts(self, prepared: PreparedChange, at_ns: int) -> dict[str, int]:
+        """Give a changed world, and changed faults, to parts; returns the rig time from which each thing of a name has them."""
+        seen_ns: dict[str, int] = {}
+        if prepared.state.world is not prepared.former.world:
+            for see_later in self._viewers:
+                seen_ns |= see_later(at_ns, prepared.state.world) or {}
+        if prepared.state.faults != prepared.former.faults:
+            for break_later in [part.breaker for part in self.parts if part.breaker is not None]:
+                seen_ns |= break_later(at_ns, prepared.state.faults) or {}
+        return seen_ns
 
     def _act(self, actor: Actor, change: ChangeSpec, clock: RigClock, *, is_scheduled: bool, is_scripted: bool) -> MadeChange:
         with self.lock:

@@ -9,7 +9,7 @@ from hilsim.config.rig import Rig
 from hilsim.daemon.serial_devices.device import ConfiguredDevice
 from hilsim.emulator.planning import build_gps
 from hilsim.emulator.position import write_sentence
-from hilsim.parts.gps_receivers.specs import GpsReceiverSpec
+from hilsim.parts.gps_receivers.specs import GpsReceiverSpec, receiver_names
 from hilsim.protocols.nmea import GPRMC_CAPACITY
 from hilsim.sensor.clock import build_device_clock
 from hilsim.sensor.specs import ClockSetting
@@ -69,7 +69,8 @@ class ReceiverDevice:
 
 def configured_receivers(rig: Rig, scenery: Callable[[], Scenery]) -> tuple[ConfiguredDevice, ...]:
     """Make the devices of every ``[[gps_receiver]]`` of a rig; ``scenery`` is called if there is one."""
+    specs = rig.spec.part("gps_receiver")
     return tuple(
-        ConfiguredDevice(name=f"gps-receiver-{number + 1}", serial=spec, identity=(spec, number), device=ReceiverDevice(spec, scenery().platform))
-        for number, spec in enumerate(rig.spec.part("gps_receiver"))
+        ConfiguredDevice(name=name, serial=spec, identity=(spec, number), device=ReceiverDevice(spec, scenery().platform))
+        for number, (name, spec) in enumerate(zip(receiver_names(specs), specs, strict=True))
     )

@@ -1,11 +1,12 @@
 """What a rig's ``[[gps_receiver]]`` is for the rest of hilsim; a rig without one imports nothing of this folder."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from hilsim.config.part_kind import PartKind
 from hilsim.config.rig import Rig
-from hilsim.parts.gps_receivers.specs import GpsReceiverSpec
+from hilsim.faults.catalogue import Place
+from hilsim.parts.gps_receivers.specs import GpsReceiverSpec, receiver_names
 
 if TYPE_CHECKING:
     from hilsim.assembly.build import Scenery
@@ -19,6 +20,10 @@ class GpsReceiverKind(PartKind[GpsReceiverSpec]):
     spec: ClassVar[type[GpsReceiverSpec]] = GpsReceiverSpec
     can_join: ClassVar[bool] = True
     can_reload: ClassVar[bool] = True
+
+    def befallen(self, specs: Sequence[GpsReceiverSpec]) -> Iterator[tuple[Place, str]]:
+        """Their lines, by their names."""
+        return ((Place.LINE, name) for name in receiver_names(specs))
 
     def kernels(self, rig: Rig) -> Iterator[tuple[str, int]]:
         """Kernels that write sentences."""

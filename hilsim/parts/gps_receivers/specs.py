@@ -1,6 +1,6 @@
 """The table ``[[gps_receiver]]`` of a rig."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hilsim.sensor.time_input import GpsSetting
@@ -36,3 +36,8 @@ class GpsReceiverSpec(SerialSpec):
         return GpsSetting(
             latitude_deg=self.latitude_deg, longitude_deg=self.longitude_deg, origin_m=self.origin_m, valid=self.valid, sentence_delay_ms=0.0
         )
+
+
+def receiver_names(specs: Sequence[GpsReceiverSpec]) -> tuple[str, ...]:
+    """Names of a rig's receivers."""
+    return tuple(f"gps-receiver-{number + 1}" for number in range(len(specs)))

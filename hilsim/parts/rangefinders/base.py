@@ -11,11 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, kernel
+from hilsim.faults.catalogue import Effect
+from hilsim.faults.table import FaultTable, strength
 from hilsim.parts.rangefinders.specs import RangefinderSpec
 from hilsim.rng import Purpose, normal
 from hilsim.transmit.links.timed_bytes import TimedBytes
 
-_RANGEFINDER_NOISE = constant(Purpose.RANGEFINDER_NOISE)
+_RANGEFINDER_NOISE, _FAULT_RANGE = constant(Purpose.RANGEFINDER_NOISE), constant(Purpose.FAULT_RANGE)
+_MISREAD, _KEEP = constant(Effect.MISREAD), constant(Effect.KEEP)
 
 
 class Sample(Protocol):
@@ -73,6 +76,23 @@ def fill_measured(
                 reach += noise_m * normal(seed, stream, first_index + ray, _RANGEFINDER_NOISE)
             if min_m <= reach <= max_m:
                 measured_m[ray] = reach
+
+
+@kernel
+def break_ranges(faults: FaultTable, time_ns: npt.NDArray[np.int64], range_m: npt.NDArray[np.floating], last_m: npt.NDArray[np.float64]) -> None:
+    """Falsify true ranges ``float[n]`` at rig times; ``last_m`` is ``float64[1]``, the last range that was found."""
+    for ray in range(range_m.size):
+        reach, found = float(range_m[ray]), True
+        for row in range(faults.effect.size):
+            acts = strength(faults, row, time_ns[ray])
+            if faults.effect[row] == _MISREAD and acts > 0.0:
+                noise = normal(np.uint64(faults.seed[row]), 0, time_ns[ray], _FAULT_RANGE)
+                reach += acts * (faults.value[row, 0] + faults.value[row, 1] * noise)
+            elif faults.effect[row] == _KEEP and acts > 0.0:
+                reach, found = last_m[0], False
+        if found:
+            last_m[0] = reach
+        range_m[ray] = reach
 
 
 def measured_ranges(spec: RangefinderSpec, range_m: npt.NDArray[np.floating], first_index: int, *, seed: int, stream: int) -> npt.NDArray[np.float64]:

@@ -1,11 +1,12 @@
 """What a rig's ``[[rangefinder]]`` is for the rest of hilsim; a rig without one imports nothing of this folder."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from hilsim.config.part_kind import PartKind
 from hilsim.config.rig import Rig, RigSpec
-from hilsim.parts.rangefinders.registry import AnyRangefinderSpec
+from hilsim.faults.catalogue import Place
+from hilsim.parts.rangefinders.registry import AnyRangefinderSpec, rangefinder_names
 from hilsim.parts.rangefinders.specs import RangefinderSpec
 
 if TYPE_CHECKING:
@@ -27,6 +28,11 @@ class RangefinderKind(PartKind[RangefinderSpec]):
             not rig.part("vehicle") or rig.platform.kind == "vehicle",
             f'platform.kind must be "vehicle" where a vehicle carries the sensors, got "{rig.platform.kind}"',
         )
+
+    def befallen(self, specs: Sequence[RangefinderSpec]) -> Iterator[tuple[Place, str]]:
+        """Their ranges and their lines, by their names."""
+        for name in rangefinder_names(specs):
+            yield from ((Place.RANGE, name), (Place.LINE, name))
 
     def sees(self, spec: RangefinderSpec) -> bool:
         """Range sensors look at the scene."""

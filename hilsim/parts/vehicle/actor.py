@@ -4,12 +4,15 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from hilsim.config.rig import Rig
 from hilsim.config.script import VehicleChange
 from hilsim.daemon.parts import RigClock, RigContext
 from hilsim.errors import ConfigError, TransmitError
+from hilsim.faults.specs import FaultSpec
+from hilsim.parts.vehicle.autopilot.breaking import VEHICLE, vehicle_faults
 from hilsim.parts.vehicle.autopilot.change_table import Kind
 from hilsim.parts.vehicle.flying import FlyingVehicle
-from hilsim.parts.vehicle.platform import VEHICLE, loop_changes, require_place
+from hilsim.parts.vehicle.platform import loop_changes, require_place
 from hilsim.world.scene.world import World
 
 _ANSWER_S = 5.0
@@ -40,16 +43,46 @@ class VehicleActor:
         vehicle, until_s = self.find(), time.monotonic() + _ANSWER_S
         if vehicle is None:
             return
+        self._await_room(vehicle, until_s)
+        vehicle.table.add(Kind.WORLD, from_ns, world)
+        self.has_changed = True
+
+    def break_later(self, from_ns: int, faults: tuple[FaultSpec, ...]) -> dict[str, int] | None:
+        """Let the vehicle have a rig's faults from a rig time on; returns the rig time of its step where that is later.
+
+        Raises:
+            TransmitError: the vehicle makes no step.
+        """
+        vehicle, until_s = self.find(), time.monotonic() + _ANSWER_S
+        if vehicle is None:
+            return None
+        vehicle.line.set_faults(from_ns, faults)
+        if vehicle_faults(faults) == vehicle.faults:
+            return None
+        self._await_room(vehicle, until_s)
+        number = vehicle.break_later(from_ns, vehicle_faults(faults))
+        return {VEHICLE: self._await_step(vehicle, number, until_s)}
+
+    @staticmethod
+    def _await_room(vehicle: FlyingVehicle, until_s: float) -> None:
         while vehicle.table.waiting >= _MAX_CHANGES:
             if time.monotonic() > until_s or not vehicle.alive:
                 raise TransmitError(f"the vehicle must take changes within {_ANSWER_S:.0f} s, got {_MAX_CHANGES} that wait for its next step")
             time.sleep(_POLL_S)
-        vehicle.table.add(Kind.WORLD, from_ns, world)
-        self.has_changed = True
 
-    def return_to_file(self, clock: RigClock) -> None:
-        """Let the wind and the world of the rig's file return, after a reload; the vehicle stays where it is."""
+    @staticmethod
+    def _await_step(vehicle: FlyingVehicle, number: int, until_s: float) -> int:
+        while (begun_ns := vehicle.table.begun_ns(number)) is None:
+            if time.monotonic() > until_s or not vehicle.alive:
+                raise TransmitError(f"the vehicle must take a change within {_ANSWER_S:.0f} s, got no step (its controller is not in command)")
+            time.sleep(_POLL_S)
+        return begun_ns
+
+    def return_to_file(self, rig: Rig, clock: RigClock) -> None:
+        """Let the wind, the world and the faults of a rig's file return, after a reload; the vehicle stays where it is."""
         vehicle = self.find()
+        if vehicle is not None:
+            self.break_later(clock.now_ns(), rig.spec.fault)
         if vehicle is not None and self.has_changed:
             now_ns = clock.now_ns()
             self.see_later(now_ns, self.context.scenery(self.context.rig).world)
@@ -86,11 +119,7 @@ class VehicleActor:
         number, self.has_changed = -1, True
         for each in loop_changes(change, at_ns, vehicle.loop_setup.context.multirotor, seed=vehicle.seed):
             number = vehicle.table.add(each.kind, at_ns, each.value)
-        until_s = time.monotonic() + _ANSWER_S
-        while (begun_ns := vehicle.table.begun_ns(number)) is None:
-            if time.monotonic() > until_s or not vehicle.alive:
-                raise TransmitError(f"the vehicle must take a change within {_ANSWER_S:.0f} s, got no step (its controller is not in command)")
-            time.sleep(_POLL_S)
+        begun_ns = self._await_step(vehicle, number, time.monotonic() + _ANSWER_S)
         if change.reset or change.position_m is not None:
             vehicle.autopilot.leapt = True
         return at_ns, {VEHICLE: begun_ns}

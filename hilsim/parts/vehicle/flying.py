@@ -15,8 +15,10 @@ from hilsim.compilation.atomics import publish
 from hilsim.compilation.pins import Pin
 from hilsim.config.rig import Rig
 from hilsim.errors import LinkError
+from hilsim.faults.specs import FaultSpec
 from hilsim.parts.vehicle.autopilot.ardupilot_loop import JsonPilot
-from hilsim.parts.vehicle.autopilot.change_table import ChangeTable
+from hilsim.parts.vehicle.autopilot.breaking import VEHICLE, vehicle_fault_table, vehicle_faults
+from hilsim.parts.vehicle.autopilot.change_table import ChangeTable, Kind
 from hilsim.parts.vehicle.autopilot.loop import attend_changes, fly
 from hilsim.parts.vehicle.autopilot.loop_context import ControlWord, Line
 from hilsim.parts.vehicle.autopilot.loop_setup import LoopSetup, build_loop_context, build_loop_setup, open_line
@@ -35,6 +37,7 @@ from hilsim.protocols.ardupilot_json import MAGIC_16, SERVO_16_DTYPE
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME
 from hilsim.protocols.mavlink.messages import ATTITUDE, GLOBAL_POSITION_INT
 from hilsim.transmit.links.addresses import RATES_HZ
+from hilsim.transmit.links.broken_line import BrokenLine
 from hilsim.transmit.links.budget import LinkBudget
 from hilsim.transmit.links.sockets import open_udp
 from hilsim.transmit.packet_queue import put, take
@@ -76,6 +79,7 @@ class FlyingVehicle:
         spec: Table of the vehicle in the rig.
         profile: Profile of the vehicle.
         seed: Random seed of the rig.
+        faults: Faults that it has, or will have soon.
         world: World that the vehicle can touch.
         live: Ring of the vehicle's poses.
         settings: Scheduling of the thread.
@@ -88,6 +92,7 @@ class FlyingVehicle:
         autopilot: Status that the controller reports about itself.
         loop_setup: Arguments of the flight loop.
         table: Timed changes of the vehicle.
+        line: Line of its controller's serial port.
     """
 
     spec: VehicleRigSpec
@@ -96,6 +101,7 @@ class FlyingVehicle:
     world: World
     live: LivePose
     settings: ThreadSettings
+    faults: tuple[FaultSpec, ...] = ()
     scheduling_mode: str = ""
     problem: str = ""
     device: str = ""
@@ -105,6 +111,7 @@ class FlyingVehicle:
     autopilot: AutopilotStatus = field(default_factory=AutopilotStatus)
     loop_setup: LoopSetup = field(init=False)
     table: ChangeTable = field(init=False)
+    line: BrokenLine = field(init=False)
     _epoch_ns: int = 0
     _utc_epoch_ns: int = 0
     _thread: threading.Thread | None = None
@@ -118,6 +125,9 @@ class FlyingVehicle:
         self.autopilot.is_carried = controller.kind in ("serial", "udp")
         self.loop_setup = build_loop_setup(self.spec, self.profile, open_line(controller.kind), seed=self.seed, rate_hz=controller.rate_hz)
         self.table = ChangeTable(self.loop_setup.shared.changes)
+        self.line = BrokenLine(VEHICLE, self.seed)
+        if self.faults:
+            self.break_later(0, self.faults)
 
     def warm(self) -> None:
         """Load or compile the flight loop, and open its ports, without flying.
@@ -127,7 +137,7 @@ class FlyingVehicle:
             LinkError: ArduPilot's port cannot be opened.
         """
         shared = self.loop_setup.shared
-        for value in (self.loop_setup.context.wind, self.world):
+        for value in (self.loop_setup.context.wind, self.world, self.loop_setup.context.no_faults):
             Pin(value).release()
         if self.spec.controller.kind == "ardupilot":
             self._socket = open_udp(*self.spec.controller.endpoint)
@@ -145,6 +155,7 @@ class FlyingVehicle:
     def start(self, *, epoch_ns: int, utc_epoch_ns: int) -> None:
         """Start flying; rig time 0 is CLOCK_MONOTONIC ``epoch_ns``."""
         self._epoch_ns, self._utc_epoch_ns = epoch_ns, utc_epoch_ns
+        self.line.begin(epoch_ns)
         self._begin()
 
     def stop(self) -> None:
@@ -250,6 +261,11 @@ class FlyingVehicle:
             self._refit(line, rate_hz)
         publish(self.loop_setup.shared.control, ControlWord.LINK, descriptor)
 
+    def break_later(self, from_ns: int, faults: tuple[FaultSpec, ...]) -> int:
+        """Let the vehicle have other faults from a rig time on; returns the change's number in ``table``."""
+        self.faults = faults
+        return self.table.add(Kind.FAULTS, from_ns, vehicle_fault_table(faults, self.seed))
+
     def release_link(self) -> None:
         """Make the flight loop release its link."""
         publish(self.loop_setup.shared.control, ControlWord.CLOSES, 1)
@@ -347,12 +363,15 @@ def build_vehicle(rig: Rig, scenery: Scenery) -> FlyingVehicle:
     spec, profile, transmit = spec_of(rig), profile_of(rig), rig.spec.transmit
     if scenery.live is None:
         raise AssertionError("a vehicle moves live poses")
-    return FlyingVehicle(
+    vehicle = FlyingVehicle(
         spec=spec,
         profile=profile,
         seed=rig.spec.seed,
+        faults=vehicle_faults(rig.spec.fault),
         world=scenery.world,
         live=scenery.live,
         truth_path=rig.directory / spec.truth_file if spec.truth_file else None,
         settings=ThreadSettings(scheduling=transmit.scheduling, priority=max(transmit.priority - _PRIORITY_BELOW, 1), slice_us=_SLICE_US),
     )
+    vehicle.line.set_faults(0, rig.spec.fault)
+    return vehicle

@@ -12,6 +12,8 @@ from hilsim.config.rig import Rig, RigSpec
 from hilsim.config.script import ChangeSpec, VehicleChange
 from hilsim.config.toml_file import read_toml
 from hilsim.errors import ConfigError
+from hilsim.faults.catalogue import Place
+from hilsim.faults.specs import FaultSpec
 from hilsim.parts.vehicle.physics.specs import VehicleSpec
 from hilsim.parts.vehicle.reading import VehicleReading
 from hilsim.parts.vehicle.specs import VehicleRigSpec
@@ -117,6 +119,25 @@ class VehicleKind(PartKind[VehicleRigSpec]):
         from hilsim.parts.vehicle.platform import motion_of  # noqa: PLC0415 - loads kernels
 
         return motion_of(rig, world, until_ns, changes)
+
+    def befallen(self, specs: Sequence[VehicleRigSpec]) -> Iterator[tuple[Place, str]]:
+        """Motors, the line of a serial port, and sensors where a flight controller reads them: the position hold knows the truth, and ArduPilot's simulation makes readings itself."""
+        for spec in specs:
+            yield Place.MOTOR, self.table
+            if spec.controller.kind in ("serial", "tcp", "udp"):
+                yield Place.VEHICLE, self.table
+            if spec.controller.kind == "serial":
+                yield Place.LINE, self.table
+
+    def check_fault(self, rig: Rig, fault: FaultSpec) -> None:
+        """Refuse motors that the vehicle does not have.
+
+        Raises:
+            ConfigError: it has fewer.
+        """
+        motors = len(rig.settings[self.table][0].rotors)
+        if fault.row.place == Place.MOTOR and fault.befalls(self.table) and max(getattr(fault, "motors", (1,))) > motors:
+            raise ConfigError(f"motors of {fault.label} must be 1 to {motors}, got {', '.join(map(str, getattr(fault, 'motors', ())))}")
 
     def check_change(self, specs: Sequence[VehicleRigSpec], world: "World | None", change: ChangeSpec) -> None:
         """Refuse a place under the ground.

@@ -5,15 +5,18 @@ Each event is logged once; a fault of the link has no effect on the rest of the 
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import structlog
 
+from hilsim.config.script import ChangeSpec
 from hilsim.errors import LinkError
 from hilsim.parts.vehicle.autopilot.loop_setup import open_line
+from hilsim.parts.vehicle.autopilot.session import SessionWord
 from hilsim.parts.vehicle.flying import FlyingVehicle, paced_line, rate_within
 from hilsim.parts.vehicle.ground_stations.endpoints import Protocol, StationSpec
+from hilsim.parts.vehicle.ground_stations.failures import FailureInjector
 from hilsim.parts.vehicle.ground_stations.forwarding import Forwarder, forward
 from hilsim.parts.vehicle.log import FlightLog
 from hilsim.parts.vehicle.specs import ControllerSpec, GroundStationSpec, VehicleRigSpec
@@ -21,8 +24,11 @@ from hilsim.parts.vehicle.truth_messages import tell_truth
 from hilsim.protocols.mavlink.messages import HIL_ACTUATOR_CONTROLS
 from hilsim.telemetry.guarded import guarded
 from hilsim.transmit.links.addresses import host_and_port
+from hilsim.transmit.links.broken_line import BreakableEndpoint, BrokenLine
 from hilsim.transmit.links.budget import LinkRates, plan_link
 from hilsim.transmit.links.endpoints import Endpoint, SerialEndpoint, TcpEndpoint, UdpEndpoint, address_towards_peer
+
+MakeChange = Callable[[ChangeSpec], Awaitable[object]]
 
 log = structlog.get_logger("hilsim")
 
@@ -32,8 +38,12 @@ _CLOSING_S = 2.0
 
 
 @asynccontextmanager
-async def serve_link(vehicle: FlyingVehicle) -> AsyncIterator[None]:
+async def serve_link(vehicle: FlyingVehicle, make_change: MakeChange | None = None) -> AsyncIterator[None]:
     """Maintain the link of a vehicle and forward to ground stations while the block runs; all links and ports are closed at its end.
+
+    Args:
+        vehicle: The vehicle.
+        make_change: Makes a timed change, for failures that ground stations inject; None: the controller gets the commands.
 
     Raises:
         LinkError: a port on which hilsim listens cannot be opened.
@@ -44,14 +54,14 @@ async def serve_link(vehicle: FlyingVehicle) -> AsyncIterator[None]:
             if vehicle.spec.controller.kind in ("hold", "ardupilot"):
                 yield
             else:
-                async with _kept_link(vehicle):
+                async with _kept_link(vehicle, make_change):
                     yield
         finally:
             teller.cancel()
 
 
 @asynccontextmanager
-async def _kept_link(vehicle: FlyingVehicle) -> AsyncIterator[None]:
+async def _kept_link(vehicle: FlyingVehicle, make_change: MakeChange | None) -> AsyncIterator[None]:
     shared = vehicle.loop_setup.shared
     stations = [station_of(station) for station in vehicle.spec.ground_station]
     async with forward(
@@ -63,10 +73,14 @@ async def _kept_link(vehicle: FlyingVehicle) -> AsyncIterator[None]:
         listener=vehicle.note_frame,
     ) as forwarder:
         vehicle.forwarder = forwarder
-        endpoint = endpoint_of(vehicle.spec.controller)
+        injector = _injector(vehicle, forwarder, make_change) if make_change is not None else None
+        endpoint = endpoint_of(vehicle.spec.controller, vehicle.line)
         keeper = _Keeper(vehicle, forwarder, endpoint)
         async with contextlib.AsyncExitStack() as opened, asyncio.TaskGroup() as tasks:
             opened.callback(endpoint.close)
+            if injector is not None:
+                forwarder.taker = injector.take
+                opened.callback(injector.close)
             keeping = tasks.create_task(guarded("link", keeper.keep), name="link")
             telling = tasks.create_task(guarded("truth", lambda: tell_truth(vehicle, forwarder)), name="truth")
             try:
@@ -77,6 +91,16 @@ async def _kept_link(vehicle: FlyingVehicle) -> AsyncIterator[None]:
                 await asyncio.gather(keeping, telling, return_exceptions=True)
                 await keeper.release()
                 vehicle.forwarder = None
+
+
+def _injector(vehicle: FlyingVehicle, forwarder: Forwarder, make_change: MakeChange) -> FailureInjector:
+    word = vehicle.loop_setup.shared.session.word
+    return FailureInjector(
+        controller=lambda: (int(word[SessionWord.SYSTEM]), int(word[SessionWord.COMPONENT])),
+        motors=len(vehicle.profile.rotors),
+        make_change=make_change,
+        answer=forwarder.answer,
+    )
 
 
 def station_of(spec: GroundStationSpec) -> StationSpec:
@@ -165,12 +189,12 @@ class _Keeper:
         await asyncio.to_thread(self.vehicle.link, descriptor, controller_line, rate_hz)
 
 
-def endpoint_of(controller: ControllerSpec) -> Endpoint:
-    """Make the endpoint of the link to a flight controller from the rig's table.
+def endpoint_of(controller: ControllerSpec, line: BrokenLine) -> Endpoint:
+    """Make the endpoint of the link to a flight controller from the rig's table; ``line`` is that of a serial port.
 
     Raises:
         LinkError: a port on which hilsim listens cannot be opened.
     """
     if controller.kind == "serial":
-        return SerialEndpoint(controller, is_uart=controller.is_uart)
+        return BreakableEndpoint(SerialEndpoint(controller, is_uart=controller.is_uart), line)
     return TcpEndpoint(*controller.endpoint) if controller.kind == "tcp" else UdpEndpoint(*controller.endpoint)

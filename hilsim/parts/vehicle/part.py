@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from hilsim.assembly.build import asset_signature
 from hilsim.config.rig import Rig
-from hilsim.daemon.parts import Actor, Change, Changes, Part, RigClock, RigContext, Viewer
+from hilsim.daemon.parts import Actor, Breaker, Change, Changes, Part, RigClock, RigContext, Viewer
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError
 from hilsim.parts.vehicle.actor import VehicleActor
@@ -48,6 +48,11 @@ class VehiclePart(Part):
         return self._actor.see_later
 
     @property
+    def breaker(self) -> Breaker:
+        """Function that gives the vehicle, and its line, other faults."""
+        return self._actor.break_later
+
+    @property
     def actors(self) -> Mapping[str, Actor]:
         """Maker of timed changes of the vehicle."""
         return {"vehicle": self._actor}
@@ -66,6 +71,8 @@ class VehiclePart(Part):
         if self.vehicle is not None and self._messages is not None:
             self.vehicle.warm()
             self._messages.warm()
+            if self.context.can_change or self.context.rig.spec.fault:
+                self.vehicle.line.warm()
 
     def rehearse(self) -> None:
         """Load or compile the flight loop's kernels, and those that read obstacle maps."""
@@ -92,7 +99,7 @@ class VehiclePart(Part):
             raise ConfigError(
                 f"{rig.path}: [vehicle], [scene], [platform] and seed cannot change while a vehicle flies; restart the service for that"
             )
-        return Change(self._actor.return_to_file)
+        return Change(lambda clock: self._actor.return_to_file(rig, clock))
 
     def stop(self) -> None:
         """End the threads and close the ports."""
@@ -104,8 +111,7 @@ class VehiclePart(Part):
 
     def serve(self, changes: Changes) -> AbstractAsyncContextManager[object]:
         """Serve the link to the controller, and the ports for ground stations."""
-        del changes
-        return nullcontext() if self.vehicle is None else serve_link(self.vehicle)
+        return nullcontext() if self.vehicle is None else serve_link(self.vehicle, changes.make)
 
     @property
     def summary(self) -> str:

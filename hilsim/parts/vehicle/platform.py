@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from hilsim.config.rig import Rig
-from hilsim.config.script import ChangeSpec, VehicleChange
+from hilsim.config.script import ChangeSpec, ClearChange, FaultChange, VehicleChange
 from hilsim.errors import ConfigError
+from hilsim.parts.vehicle.autopilot.breaking import VEHICLE, vehicle_fault_table, vehicle_faults
 from hilsim.parts.vehicle.autopilot.change_table import Kind
 from hilsim.parts.vehicle.autopilot.loop_setup import TimedChange, build_loop_setup, flown_track, open_line, placed_motion, start_pose
 from hilsim.parts.vehicle.physics.multirotor import Multirotor, build_multirotor
@@ -20,8 +21,6 @@ from hilsim.world.platforms.live import STATE_SIZE, LivePose, build_live_pose, w
 from hilsim.world.platforms.wind import build_wind
 from hilsim.world.scene.world import World
 
-VEHICLE = "vehicle"
-"""Name of the vehicle in ``late_s`` and in answers."""
 _LEVEL = (0.0, 0.0, 0.0)
 
 
@@ -83,11 +82,18 @@ def standing(spec: VehicleRigSpec, profile: VehicleSpec) -> LivePose:
 
 
 def _timed(rig: Rig, profile: VehicleSpec, changes: Sequence[tuple[ChangeSpec, Any]]) -> list[TimedChange]:
-    """Changes for the flight loop by their times, each with the world after it."""
+    """The rig's faults and changes for the flight loop by their times, each with the world, or the faults, after it."""
     multirotor, found = build_multirotor(profile), list[TimedChange]()
-    for change, world in changes:
-        if isinstance(change, VehicleChange):
-            found.extend(loop_changes(change, change.sensor_ns(VEHICLE), multirotor, seed=rig.spec.seed))
-        else:
-            found.append(TimedChange(change.at_ns or 0, Kind.WORLD, world))
+    faults = vehicle_faults(rig.spec.fault)
+    if faults:
+        found.append(TimedChange(0, Kind.FAULTS, vehicle_fault_table(faults, rig.spec.seed)))
+    for change, value in changes:
+        match change:
+            case VehicleChange():
+                found.extend(loop_changes(change, change.sensor_ns(VEHICLE), multirotor, seed=rig.spec.seed))
+            case FaultChange() | ClearChange():
+                table = vehicle_fault_table(vehicle_faults(value), rig.spec.seed)
+                found.append(TimedChange(change.sensor_ns(VEHICLE), Kind.FAULTS, table))
+            case _:
+                found.append(TimedChange(change.at_ns or 0, Kind.WORLD, value))
     return sorted(found, key=lambda change: change.at_ns)

@@ -31,6 +31,8 @@ CHANGES = [
         "rotation_deg": [0.0, 0.0, 45.0],
     },
     {"at_s": 3.5, "kind": "vehicle", "reset": True},
+    {"at_s": 4.0, "kind": "fault", "fault": {"kind": "motor_weak", "motors": [1, 3], "thrust": 0.5, "for_s": 2.0}},
+    {"at_s": 5.0, "kind": "clear", "name": "motor_*"},
 ]
 
 

@@ -6,54 +6,13 @@ import numpy as np
 import pytest
 
 from hilsim.world.platforms.wind import WindSpec
-from hilsim_flight_controller.controller import Px4, Px4Spec
+from hilsim_flight_controller.controller import Px4
 from tests.compiled import compiled_only
-from tests.controllers.aircraft import Aircraft
-from tests.controllers.bridge import Bridge
-from tests.controllers.cable import UTC_AT_ZERO_US, run
+from tests.controllers.bench import Bench
 from tests.controllers.station import Station
 
 pytestmark = [pytest.mark.extended, compiled_only]
 _LIGHT = WindSpec(speed_mps=2.0, from_deg=30.0, turbulence_ratio=0.2)
-
-
-class Bench:
-    """A vehicle, a bridge and a controller; ``at`` maps seconds to what then happens to both."""
-
-    def __init__(self, name="iris", *, wind=None, station=None, at=None, period_us=4000, **spec):
-        self.aircraft = Aircraft(name, wind=wind, period_us=period_us)
-        link = {"serial": spec.get("serial", True), "lockstep": spec.get("lockstep", False)}
-        self.bridge = Bridge(self.aircraft, **link, period_us=period_us, utc_at_zero_us=UTC_AT_ZERO_US)
-        self.controller = Px4(Px4Spec(utc_at_zero_us=UTC_AT_ZERO_US, **spec))
-        self.station = station
-        self.at = {round(second * 1e6): happening for second, happening in (at or {}).items()}
-
-    def fly(self, until_s=60.0, *, begin_s=0.0):
-        self.go_on(begin_s, until_s)
-        return self.controller.close()
-
-    def go_on(self, begin_s, until_s):
-        """A part of a flight."""
-        run(self.bridge, self.controller, until_s, begin_s=begin_s, each=self._each, stop=self._ended)
-
-    def _ended(self):
-        return self.controller.done or (self.station and self.station.done)
-
-    @property
-    def top_m(self):
-        return max(row[3] for row in self.aircraft.track)
-
-    def _each(self, now_us):
-        if now_us in self.at:
-            self.at[now_us](self.controller, now_us)
-        if self.controller.unplugged:
-            self.bridge.unplugged()
-        if self.station:
-            for datagram in self.bridge.to_ground:
-                self.station.receive(now_us, datagram)
-            for datagram in self.station.advance(now_us):
-                self.bridge.from_ground(datagram)
-        self.bridge.to_ground.clear()
 
 
 def _order(report):

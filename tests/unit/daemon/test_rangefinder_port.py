@@ -12,6 +12,7 @@ from structlog.testing import capture_logs
 from hilsim.assembly.build import Scenery
 from hilsim.daemon.serial_devices.device import ConfiguredDevice
 from hilsim.daemon.serial_devices.port import SerialDevicePort
+from hilsim.faults.specs import FAULT_SPECS
 from hilsim.parts.rangefinders.device import RangefinderDevice
 from hilsim.parts.rangefinders.ld06 import Ld06Spec
 from hilsim.parts.rangefinders.tfmini import TfminiSpec
@@ -46,9 +47,9 @@ def at_port(world, tmp_path):
             link.symlink_to(os.ttyname(slave))
         os.close(slave)
         spec = kind(port=str(link))
-        device = RangefinderDevice(spec, seed=1, stream=0, scenery=Scenery(world=world, platform=build_platform(fixed_track(Pose()))))
+        device = RangefinderDevice(spec, seed=1, stream=0, scenery=Scenery(world=world, platform=build_platform(fixed_track(Pose()))), name="one")
         device.warm()
-        port = SerialDevicePort(configured=ConfiguredDevice(name="one", serial=spec, identity=spec, device=device))
+        port = SerialDevicePort(configured=ConfiguredDevice(name="one", serial=spec, identity=spec, device=device, break_later=device.break_later))
         made.append((port, master))
         return port, master
 
@@ -75,6 +76,45 @@ def test_frames_say_how_far_the_wall_is_and_end_with_the_thread(at_port):
     assert (reading.device, reading.is_open, port.alive) == ("one", True, True)
     port.stop()
     assert (port.reading().is_open, port.alive) == (False, False)
+
+
+def distances(port, master, faults, count=30):
+    """Distances (cm) that a driver reads from now on, of a sensor with faults that begin now."""
+    begin_ns = time.monotonic_ns() - port._epoch_ns
+    port.break_later(begin_ns, faults)
+    time.sleep(0.1)
+    with contextlib.suppress(BlockingIOError):
+        os.read(master, 1 << 16)
+    await_bytes(master, count * 9)
+    return [distance for distance, *_ in parse(os.read(master, count * 9))]
+
+
+def test_a_sensor_that_runs_reads_wrong_is_stuck_falls_silent_and_is_mended(at_port):
+    port, master = at_port(TfminiSpec)
+    port.start(epoch_ns=time.monotonic_ns(), utc_epoch_ns=time.time_ns())
+    assert set(distances(port, master, ())) == {400}
+    assert set(distances(port, master, (FAULT_SPECS["range_wrong"](bias_m=1.5),))) == {550}
+    scattered = distances(port, master, (FAULT_SPECS["range_wrong"](bias_m=0.0, scatter_m=0.2),), count=200)
+    assert np.std(scattered) == pytest.approx(20.0, rel=0.35)
+    assert set(distances(port, master, (FAULT_SPECS["range_stuck"](),))) <= set(scattered) | {400}
+    port.break_later(0, (FAULT_SPECS["range_off"](),))
+    time.sleep(0.1)
+    with contextlib.suppress(BlockingIOError):
+        os.read(master, 1 << 16)
+    time.sleep(0.2)
+    with pytest.raises(BlockingIOError):
+        os.read(master, 9)
+    assert set(distances(port, master, ())) == {400}
+
+
+def test_a_driver_sees_half_frames_and_lost_bytes_of_the_line(at_port):
+    port, master = at_port(TfminiSpec)
+    port.break_later(0, (FAULT_SPECS["half_frames"](share=0.5, on="one"), FAULT_SPECS["range_wrong"](on="two")))
+    port.start(epoch_ns=time.monotonic_ns(), utc_epoch_ns=time.time_ns())
+    await_bytes(master, 900)
+    raw = os.read(master, 900)
+    assert 20 < raw.count(b"\x59\x59\x90\x01") < 140  # 400 cm
+    assert len(raw) / 9 < raw.count(b"\x59\x59")
 
 
 def test_a_line_without_a_reader_drops_frames_and_queues_none(at_port):

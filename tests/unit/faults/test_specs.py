@@ -7,7 +7,7 @@ import pytest
 
 import hilsim
 from hilsim.errors import ConfigError
-from hilsim.faults.catalogue import FAULTS
+from hilsim.faults.catalogue import FAULTS, REQUIRED
 from hilsim.faults.specs import FAULT_SPECS
 from hilsim.faults.table import build_fault_table, passed_ns, strength
 from tests.unit.faults.rigs import room
@@ -19,7 +19,7 @@ def fault(kind="blocked_sector", **keys):
 
 @pytest.mark.parametrize("row", FAULTS, ids=lambda row: row.kind)
 def test_each_fault_has_a_class_with_its_meaning_that_other_processes_know(row):
-    spec = FAULT_SPECS[row.kind](**({"channels": (1,)} if any(key.name == "channels" and key.default != () for key in row.keys) else {}))
+    spec = FAULT_SPECS[row.kind](**{key.name: (1,) for key in row.keys if key.default is REQUIRED})
     assert pickle.loads(pickle.dumps(spec)) == spec  # noqa: S301 - its own
     assert (spec.__doc__ or "").startswith(row.meaning)
     assert len(spec.values) == len(row.values)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from hilsim.compilation.jit import kernel
 from hilsim.errors import PacketError
 from hilsim.parts.vehicle.autopilot.change_table import Effect, wind_now
-from hilsim.parts.vehicle.autopilot.loop import attend_changes, look_now
+from hilsim.parts.vehicle.autopilot.loop import attend_changes, commands_now, look_now
 from hilsim.parts.vehicle.autopilot.loop_context import Flight, FlightCount, LoopContext, SharedTelemetry
 from hilsim.parts.vehicle.autopilot.receive import reset
 from hilsim.parts.vehicle.autopilot.session import COMMAND_SILENT_NS, Reason, SessionState, SessionWord
@@ -58,7 +58,8 @@ def advance(context: LoopContext, flight: Flight, world: World, shared: SharedTe
         if number % looks == 0:
             look_now(context, flight, world, shared, rig_ns)
         wind_mps = wind_now(shared.changes, context.wind, flight.wind_state, flight.state.time_ns[0])
-        step(context.multirotor, flight.state, flight.command, wind_mps, flight.around.ground, flight.around.obstacles)
+        command = commands_now(context, flight, shared, rig_ns)
+        step(context.multirotor, flight.state, command, wind_mps, flight.around.ground, flight.around.obstacles)
         note_touch(context.multirotor, flight.state, flight.around.ground, flight.around.obstacles, shared.touch, rig_ns)
         carry_planes(flight.around, 1e-9 * context.multirotor.step_ns)
 

@@ -1,4 +1,4 @@
-"""Timed changes of a vehicle: its wind, its pose, its return to the start and the world that it can touch, which the flight loop takes from a table at the step of their time."""
+"""Timed changes of a vehicle: its wind, its pose, its return to the start, the world that it can touch and its faults, which the flight loop takes from a table at the step of their time."""
 
 from collections import deque
 from enum import IntEnum
@@ -10,6 +10,7 @@ import numpy.typing as npt
 from hilsim.compilation.atomics import load_acquire, publish, shared_words, store_release
 from hilsim.compilation.jit import by_reference, constant, kernel
 from hilsim.compilation.pins import Pin, tuple_at
+from hilsim.faults.table import FaultTable
 from hilsim.parts.vehicle.physics.aerodynamics import MOTION_SIZE
 from hilsim.parts.vehicle.physics.hold import HoldState
 from hilsim.parts.vehicle.physics.multirotor import MultirotorState
@@ -32,6 +33,8 @@ class Kind(IntEnum):
     """The state of the start: its pose at rest, with rotors that stand still, undamaged."""
     WORLD = 3
     """Another world of surfaces that it can touch."""
+    FAULTS = 4
+    """Other faults of its sensors and motors."""
 
 
 class Effect(IntEnum):
@@ -44,7 +47,7 @@ class Effect(IntEnum):
     """Let the published pose leap."""
 
 
-_PLACE, _RESET, _WORLD_KIND = constant(Kind.PLACE), constant(Kind.RESET), constant(Kind.WORLD)
+_PLACE, _RESET, _WORLD_KIND, _FAULTS_KIND = constant(Kind.PLACE), constant(Kind.RESET), constant(Kind.WORLD), constant(Kind.FAULTS)
 _NONE, _LOOK, _LEAP = constant(Effect.NONE), constant(Effect.LOOK), constant(Effect.LEAP)
 
 
@@ -59,9 +62,11 @@ class ChangeWord(IntEnum):
     """Address of the present ``Wind``; 0: the rig's. Written by the loop."""
     WORLD = 10
     """Address of the present ``World``; 0: the rig's. Written by the loop."""
+    FAULTS = 11
+    """Address of the present ``FaultTable``; 0: there are no faults. Written by the loop."""
 
 
-WORLD = constant(ChangeWord.WORLD)
+WORLD, FAULTS = constant(ChangeWord.WORLD), constant(ChangeWord.FAULTS)
 _BEGUN, _WIND = constant(ChangeWord.BEGUN), constant(ChangeWord.WIND)
 
 
@@ -73,7 +78,7 @@ class VehicleChanges(NamedTuple):
         words: ``int64[n]``, columns by ``ChangeWord``.
         at_ns: ``int64[CAPACITY]``, rig time for which the change was requested.
         kind: ``int64[CAPACITY]``, a ``Kind``.
-        address: ``int64[CAPACITY]``, address of a ``Wind`` or a ``World``.
+        address: ``int64[CAPACITY]``, address of a ``Wind``, a ``World`` or a ``FaultTable``.
         motion: ``float64[CAPACITY, 13]``, motion of another pose.
         begun_ns: ``int64[CAPACITY]``, output: rig time of the step at which it begins.
     """
@@ -152,6 +157,8 @@ def begin_changes(
         elif changes.kind[row] == _WORLD_KIND:
             words[WORLD] = changes.address[row]
             effect = max(effect, _LOOK)
+        elif changes.kind[row] == _FAULTS_KIND:
+            words[FAULTS] = changes.address[row]
         else:
             words[_WIND] = changes.address[row]
             begin_gusts(tuple_at(changes.address[row], first), wind_state, state.time_ns[0])
@@ -170,15 +177,15 @@ class ChangeTable:
     def __init__(self, changes: VehicleChanges) -> None:
         """Add to ``changes``, which no other object may do."""
         self.changes = changes
-        self._pins: dict[Kind, deque[tuple[int, Pin]]] = {Kind.WIND: deque(), Kind.WORLD: deque()}
+        self._pins: dict[Kind, deque[tuple[int, Pin]]] = {Kind.WIND: deque(), Kind.WORLD: deque(), Kind.FAULTS: deque()}
 
-    def add(self, kind: Kind, at_ns: int, value: Wind | World | npt.NDArray[np.float64] | None = None) -> int:
+    def add(self, kind: Kind, at_ns: int, value: Wind | World | FaultTable | npt.NDArray[np.float64] | None = None) -> int:
         """Let a change begin at a rig time, behind all others; returns its number.
 
         Args:
             kind: Kind of the change.
             at_ns: Rig time.
-            value: The wind; the motion ``float64[13]`` of another pose; the world; None for a reset.
+            value: The wind; the motion ``float64[13]`` of another pose; the world; the faults; None for a reset.
 
         Raises:
             ValueError: too many changes wait.
@@ -208,7 +215,7 @@ class ChangeTable:
         return int(self.changes.begun_ns[number % CAPACITY]) if self.changes.words[ChangeWord.BEGUN] > number else None
 
     def _release_passed(self) -> None:
-        """Release the winds and worlds before the present ones."""
+        """Release the winds, worlds and faults before the present ones."""
         for pins in self._pins.values():
             while len(pins) > 1 and pins[1][0] < self.changes.words[ChangeWord.BEGUN]:
                 pins.popleft()[1].release()

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from hilsim.compilation.atomics import load_acquire
 from hilsim.compilation.jit import constant, inlined_kernel, kernel, stage_kernel
 from hilsim.compilation.pins import tuple_at
-from hilsim.parts.vehicle.autopilot.change_table import WORLD, Effect, begin_changes, wind_now
+from hilsim.parts.vehicle.autopilot.breaking import weakened
+from hilsim.parts.vehicle.autopilot.change_table import FAULTS, WORLD, Effect, begin_changes, wind_now
 from hilsim.parts.vehicle.autopilot.loop_context import Flight, FlightCount, FlightWord, LinkBuffers, LoopContext, SharedTelemetry
 from hilsim.parts.vehicle.autopilot.receive import on_disconnect, receive_frames, reset
 from hilsim.parts.vehicle.autopilot.send import make_rest, make_sensors, send_frames
@@ -68,6 +69,14 @@ class Motion(IntEnum):
 _STILL, _FREE, _HELD = constant(Motion.STILL), constant(Motion.FREE), constant(Motion.HELD)
 
 
+@kernel
+def commands_now(context: LoopContext, flight: Flight, shared: SharedTelemetry, rig_ns: int) -> npt.NDArray[np.float64]:
+    """Commands ``float64[n]`` that the motors follow, with their faults at a rig time."""
+    address = shared.changes.words[FAULTS]
+    faults = context.no_faults if address == 0 else tuple_at(address, context.no_faults)
+    return weakened(faults, context.multirotor, flight.command, rig_ns) if faults.effect.size > 0 else flight.command
+
+
 @stage_kernel
 def fly_step(context: LoopContext, flight: Flight, shared: SharedTelemetry, rig_ns: int) -> None:
     """Make one step of the vehicle, controlled by the controller or the position hold."""
@@ -80,8 +89,9 @@ def fly_step(context: LoopContext, flight: Flight, shared: SharedTelemetry, rig_
             flight.command[motor] = shared.session.control[motor]
     for part in range(3):
         flight.imu_sums[3 + part] += 0.5 * state.motion[10 + part]
+    command = commands_now(context, flight, shared, rig_ns)
     wind_mps = wind_now(shared.changes, context.wind, flight.wind_state, state.time_ns[0])
-    step(context.multirotor, state, flight.command, wind_mps, flight.around.ground, flight.around.obstacles)
+    step(context.multirotor, state, command, wind_mps, flight.around.ground, flight.around.obstacles)
     note_touch(context.multirotor, state, flight.around.ground, flight.around.obstacles, shared.touch, rig_ns)
     carry_planes(flight.around, 1e-9 * context.multirotor.step_ns)
     for part in range(3):

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import by_reference
+from hilsim.faults.table import FaultTable
 from hilsim.parts.vehicle.autopilot.change_table import VehicleChanges
 from hilsim.parts.vehicle.autopilot.send_queue import Outbox, Pace
 from hilsim.parts.vehicle.autopilot.session import Session
@@ -82,6 +83,7 @@ class LoopContext(NamedTuple):
         hold: The position hold.
         track: Track of the position hold.
         is_lockstep: Whether the physics wait for the controller's answers, so that the controller's clock equals the sensors' time.
+        no_faults: Table of faults until changes bring another one.
     """
 
     multirotor: Multirotor
@@ -92,6 +94,7 @@ class LoopContext(NamedTuple):
     hold: Hold
     track: PoseTrack
     is_lockstep: bool
+    no_faults: FaultTable
 
 
 class FlightWord(IntEnum):

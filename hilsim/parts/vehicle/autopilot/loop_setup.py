@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 from hilsim.compilation.atomics import shared_words
 from hilsim.errors import require
+from hilsim.faults.table import FaultTable
+from hilsim.parts.vehicle.autopilot.breaking import vehicle_fault_table
 from hilsim.parts.vehicle.autopilot.change_table import ChangeTable, Kind, allocate_changes
 from hilsim.parts.vehicle.autopilot.loop import attend_changes, fly_ahead
 from hilsim.parts.vehicle.autopilot.loop_context import ControlWord, Flight, FlightCount, FlightWord, Line, LinkBuffers, LoopContext, SharedTelemetry
@@ -128,6 +130,7 @@ def build_loop_context(spec: VehicleRigSpec, vehicle: VehicleSpec, line: Line, *
         hold=build_hold(spec.hold, vehicle),
         track=_track(spec.waypoint, start_pose(spec, vehicle)),
         is_lockstep=controller.lockstep,
+        no_faults=vehicle_fault_table((), seed),
     )
 
 
@@ -166,7 +169,7 @@ class TimedChange(NamedTuple):
 
     at_ns: int
     kind: Kind
-    value: Wind | World | npt.NDArray[np.float64] | None = None
+    value: Wind | World | FaultTable | npt.NDArray[np.float64] | None = None
 
 
 def placed_motion(multirotor: Multirotor, position_m: Vector, rotation_deg: Vector) -> npt.NDArray[np.float64]:

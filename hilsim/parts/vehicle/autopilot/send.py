@@ -2,7 +2,11 @@
 
 import numpy as np
 
-from hilsim.compilation.jit import constant, stage_kernel
+from hilsim.compilation.jit import constant, kernel, stage_kernel
+from hilsim.compilation.pins import tuple_at
+from hilsim.faults.catalogue import Effect
+from hilsim.parts.vehicle.autopilot.breaking import END_OF_READINGS, FIRST_READING, break_fix, break_readings, gps_silence
+from hilsim.parts.vehicle.autopilot.change_table import FAULTS
 from hilsim.parts.vehicle.autopilot.loop_context import Flight, FlightCount, FlightWord, LinkBuffers, LoopContext, SharedTelemetry
 from hilsim.parts.vehicle.autopilot.send_queue import OutboxCount, empty, flush, offer_sample, post
 from hilsim.parts.vehicle.autopilot.session import SessionState, SessionWord, wants_sensors
@@ -18,7 +22,7 @@ from hilsim.world.platforms.wind import wind_at
 
 _CALLING = constant(SessionState.CALLING)
 _RESET = constant(RESET_FIELD)
-_PERIOD_NS = constant(HEARTBEAT_PERIOD_NS)
+_PERIOD_NS, _SILENCE = constant(HEARTBEAT_PERIOD_NS), constant(Effect.SILENCE)
 
 
 @stage_kernel
@@ -29,7 +33,14 @@ def make_sensors(context: LoopContext, flight: Flight, shared: SharedTelemetry, 
         flight.imu_sums[part] /= count
     wind = wind_at(context.wind, flight.wind_state, flight.state.time_ns[0])
     frame = flight.word[FlightWord.FRAMES]
+    address = shared.changes.words[FAULTS]
+    faults = context.no_faults if address == 0 else tuple_at(address, context.no_faults)
+    reading = buffers.sensor.payload[FIRST_READING:END_OF_READINGS].view(np.float32)
+    before = reading.copy() if faults.effect.size > 0 else reading
     fill_sensor(context.instruments, flight.state, wind, flight.imu_sums, frame, flight.state.time_ns[0] // 1000, buffers.sensor.record)
+    if faults.effect.size > 0:
+        updated = np.int64(buffers.sensor.record[0].fields_updated)
+        buffers.sensor.record[0].fields_updated = updated & ~break_readings(faults, due_ns, before, reading)
     flight.word[FlightWord.UNSENT_FIELDS] |= np.int64(buffers.sensor.record[0].fields_updated)
     if shared.session.word[SessionWord.RESET] == 1:
         flight.word[FlightWord.UNSENT_FIELDS] |= _RESET
@@ -40,6 +51,22 @@ def make_sensors(context: LoopContext, flight: Flight, shared: SharedTelemetry, 
     flight.word[FlightWord.SAMPLE_DUE_NS] = due_ns
     shared.counts[FlightCount.SENSOR_FRAMES] += 1
     offer_sample(buffers.outbox, buffers.sensor.payload)
+
+
+@kernel
+def _make_fix(
+    context: LoopContext, flight: Flight, shared: SharedTelemetry, buffers: LinkBuffers, live: LivePose, now_ns: int, utc_epoch_ns: int
+) -> None:
+    """Queue the fix that is due, as faults leave it."""
+    address = shared.changes.words[FAULTS]
+    faults = context.no_faults if address == 0 else tuple_at(address, context.no_faults)
+    silence = gps_silence(faults, now_ns)
+    if silence == 0:
+        fill_gps(context.instruments, live, now_ns, flight.state.time_ns[0], utc_epoch_ns, buffers.gps.record)
+        break_fix(faults, context.instruments.home, now_ns, buffers.gps.record)
+    if silence != _SILENCE:
+        post(buffers.outbox, buffers.frame, write_frame(HIL_GPS, buffers.gps.payload, buffers.origin, buffers.frame))
+        shared.counts[FlightCount.GPS_FRAMES] += 1
 
 
 @stage_kernel
@@ -75,9 +102,7 @@ def make_rest(
             shared.counts[FlightCount.UNSENT_OBSTACLES] += 1
         release(seen, 1)
     if is_flying and now_ns >= word[FlightWord.NEXT_GPS_NS]:
-        fill_gps(context.instruments, live, now_ns, flight.state.time_ns[0], utc_epoch_ns, buffers.gps.record)
-        post(buffers.outbox, buffers.frame, write_frame(HIL_GPS, buffers.gps.payload, buffers.origin, buffers.frame))
-        shared.counts[FlightCount.GPS_FRAMES] += 1
+        _make_fix(context, flight, shared, buffers, live, now_ns, utc_epoch_ns)
         word[FlightWord.NEXT_GPS_NS] = max(word[FlightWord.NEXT_GPS_NS], now_ns - context.instruments.gps_ns) + context.instruments.gps_ns
 
 

@@ -22,6 +22,8 @@ from hilsim.transmit.packet_queue import PacketQueue, put, take, waiting
 
 Listener = Callable[[int, bytes, int], None]
 """Called with the message id, the whole frame, and the rig time of its arrival."""
+Taker = Callable[[bytes], bool]
+"""Takes a frame of a ground station that hilsim carries out itself; False: it is forwarded."""
 
 _FRAMES_A_TURN = 64
 _BURST_BYTES_PER_S = 500_000.0
@@ -30,7 +32,12 @@ _LOOK_AGAIN_S = 0.004
 
 
 class Forwarder:
-    """Forwarder between controller and stations, yielded by ``forward``."""
+    """Forwarder between controller and stations, yielded by ``forward``.
+
+    Attributes:
+        stations: Ports for ground stations.
+        taker: Takes frames of the stations that are not forwarded; None: all are.
+    """
 
     def __init__(
         self,
@@ -41,6 +48,7 @@ class Forwarder:
         listener: Listener | None,
     ) -> None:
         self._listener = listener
+        self.taker: Taker | None = None
         self._from_controller = from_controller
         self._to_controller = to_controller
         self._arrival_descriptor, self._link_descriptor = descriptors
@@ -61,6 +69,11 @@ class Forwarder:
     def readings(self) -> tuple[StationCounters, ...]:
         """Snapshot of the counters, one row per ground station, in configuration order."""
         return tuple(station.reading() for station in self.stations)
+
+    def answer(self, frame: bytes) -> None:
+        """Send a frame that the controller did not make to all stations."""
+        for station in self.stations:
+            station.deliver(frame)
 
     def tell_truth(self, frame: bytes) -> None:
         """Send a frame of hilsim's own to the stations configured to receive the truth; it is not sent to the controller."""
@@ -119,9 +132,10 @@ class Forwarder:
         while room > 0 and queues:
             self._turn = (self._turn + 1) % len(queues)  # continue after the last peer served, for fairness
             row, queue = queues[self._turn]
-            frame = np.frombuffer(queue.popleft(), np.uint8)
-            put(self._to_controller, row, time.monotonic_ns(), 0, frame, frame.size)
-            room -= 1
+            frame = queue.popleft()
+            if self.taker is None or not self.taker(frame):
+                put(self._to_controller, row, time.monotonic_ns(), 0, np.frombuffer(frame, np.uint8), len(frame))
+                room -= 1
             is_moved = True
             if not queue:
                 del queues[self._turn]

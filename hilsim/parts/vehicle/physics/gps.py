@@ -19,8 +19,8 @@ _VELOCITY = constant(Purpose.GPS_VELOCITY)
 NO_FIX, FIX_3D = 1, 3
 """MAVLink's GPS_FIX_TYPE."""
 UNKNOWN_COURSE = 65_535
-_MAX_CM = 65_534
-_MAX_CMPS = 32_767
+MAX_CM, MAX_CMPS = 65_534, 32_767
+"""Largest accuracy and speed, and largest velocity, of a message."""
 _SLOW_MPS = 0.1  # a receiver reports no course below this speed
 
 
@@ -113,13 +113,21 @@ def _rounded(value: float, most: int) -> int:
 
 
 @kernel
+def course_cdeg(east: float, north: float, speed: float) -> int:
+    """Course of a velocity, 0 to 35999, or ``UNKNOWN_COURSE`` below 0.1 m/s; all arguments are m/s."""
+    if speed < _SLOW_MPS:
+        return UNKNOWN_COURSE
+    return math.floor(math.degrees(math.atan2(east, north)) * 100.0 + 0.5) % TURN_CDEG
+
+
+@kernel
 def gps_fix(gps: Gps, time_ns: int, position_m: Vector, velocity_mps: Vector) -> GpsFix:
     """Message for a position and a velocity in the world; the sender applies the latency."""
     running_s = (time_ns - gps.on_ns) * 1e-9
     waning = math.exp(-max(running_s, 0.0) / gps.settling_s)
     eph_m = gps.eph_m + (gps.first_eph_m - gps.eph_m) * waning
     epv_m = gps.epv_m + max(gps.first_eph_m - gps.epv_m, 0.0) * waning
-    eph_cm, epv_cm = _rounded(100.0 * eph_m, _MAX_CM), _rounded(100.0 * epv_m, _MAX_CM)
+    eph_cm, epv_cm = _rounded(100.0 * eph_m, MAX_CM), _rounded(100.0 * epv_m, MAX_CM)
     if running_s < 0.0 or eph_m > gps.fix_eph_m:
         return GpsFix(NO_FIX, 0, 0, 0, eph_cm, epv_cm, 0, 0, 0, 0, UNKNOWN_COURSE, 0)
     nx, ny, nz = white(gps.seed, gps.stream, time_ns, _POSITION)
@@ -133,9 +141,6 @@ def gps_fix(gps: Gps, time_ns: int, position_m: Vector, velocity_mps: Vector) ->
     north = velocity_mps[1] + gps.noise_velocity_mps * ey
     down = -velocity_mps[2] + gps.noise_velocity_mps * ez
     speed = math.sqrt(east * east + north * north)
-    course = UNKNOWN_COURSE
-    if speed >= _SLOW_MPS:
-        course = math.floor(math.degrees(math.atan2(east, north)) * 100.0 + 0.5) % TURN_CDEG
     return GpsFix(
         FIX_3D,
         math.floor(latitude * 1e7 + 0.5),
@@ -143,10 +148,10 @@ def gps_fix(gps: Gps, time_ns: int, position_m: Vector, velocity_mps: Vector) ->
         math.floor(altitude * 1000.0 + 0.5),
         eph_cm,
         epv_cm,
-        _rounded(100.0 * speed, _MAX_CM),
-        _rounded(100.0 * north, _MAX_CMPS),
-        _rounded(100.0 * east, _MAX_CMPS),
-        _rounded(100.0 * down, _MAX_CMPS),
-        course,
+        _rounded(100.0 * speed, MAX_CM),
+        _rounded(100.0 * north, MAX_CMPS),
+        _rounded(100.0 * east, MAX_CMPS),
+        _rounded(100.0 * down, MAX_CMPS),
+        course_cdeg(east, north, speed),
         gps.satellites,
     )
