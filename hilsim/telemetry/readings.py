@@ -379,8 +379,8 @@ class Reading:
         tuple[InjectedFault, ...],
         state(
             "hilsim_injected_fault_active",
-            "1 for each fault on command that acts, 0 for one that will; it is no fault of the daemon",
-            labels=("fault", "kind", "on"),
+            "1 for each kind of fault on command of which one acts, 0 for one that will; it is no fault of the daemon",
+            labels=("kind",),
             samples=by_injected,
         ),
     ] = ()

@@ -68,9 +68,9 @@ def by_level(faults: tuple[Fault, ...]) -> Iterator[Sample]:
 
 
 def by_injected(faults: tuple[InjectedFault, ...]) -> Iterator[Sample]:
-    """A sample for each fault on command; those of one name, kind and target are one."""
-    acting = {each[:3] for each in faults if each.acts}
-    yield from ((labels, float(labels in acting)) for labels in dict.fromkeys(each[:3] for each in faults))
+    """A sample for each kind of fault on command: names and targets are whatever a client asks for, and would be series for ever."""
+    acting = {each.kind for each in faults if each.acts}
+    yield from (((kind,), float(kind in acting)) for kind in dict.fromkeys(each.kind for each in faults))
 
 
 def by_fault(faults: tuple[Fault, ...]) -> Iterator[Sample]:

@@ -531,7 +531,7 @@ def test_a_fault_that_was_asked_for_is_seen_and_the_daemon_stays_healthy(daemon,
         assert time.monotonic() < deadline_s
         time.sleep(0.2)
     metrics = figures(running)
-    assert metrics['hilsim_injected_fault_active{fault="jammer",kind="jamming",on="fr*"}'] == 1.0
+    assert metrics['hilsim_injected_fault_active{kind="jamming"}'] == 1.0
     assert metrics['hilsim_faulted_firings_total{sensor="front"}'] > 1000
     assert control.health().level == "healthy"
     control.clear("jammer")

@@ -42,6 +42,7 @@ def test_labels_come_from_the_rig_or_from_a_closed_set(metric):
             "mode",
             "backend",
             "errno",
+            "kind",
             "effect",
             "model",
             "return_mode",
