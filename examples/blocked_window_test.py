@@ -8,6 +8,7 @@ The driver here compares the share of returns in each tenth of the turn with tha
 import socket
 import struct
 from collections.abc import Callable
+from contextlib import closing
 
 from hilsim.testing import Lidar
 
@@ -22,6 +23,7 @@ class Driver:
         self._stream.bind(("127.0.0.1", port))
         self._stream.settimeout(10.0)
         self._first = self._returns()
+        self.close = self._stream.close
 
     def _returns(self) -> list[float]:
         """Share of firings with a return in each tenth of some turns, after those that wait in the socket."""
@@ -41,9 +43,9 @@ class Driver:
 
 def test_the_driver_reports_a_blocked_window_and_its_end(hilsim_lidar: Callable[..., Lidar]) -> None:
     sensor = hilsim_lidar("vlp16")
-    driver = Driver(sensor.port)
-    assert driver.blocked() == []
-    sensor.fault("blocked_sector", azimuth_deg=(72.0, 144.0))
-    assert driver.blocked() == [2, 3]
-    sensor.clear()
-    assert driver.blocked() == []
+    with closing(Driver(sensor.port)) as driver:
+        assert driver.blocked() == []
+        sensor.fault("blocked_sector", azimuth_deg=(72.0, 144.0))
+        assert driver.blocked() == [2, 3]
+        sensor.clear()
+        assert driver.blocked() == []
