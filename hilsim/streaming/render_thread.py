@@ -34,6 +34,8 @@ _TURN_NS = 100_000_000
 _LONG_AGO_NS = 1 << 62
 _REHEARSED_PLACES = 8
 _REHEARSED_PACKETS = 3
+_STRETCH_PACKETS = 32
+"""So many that starting a loop, which takes as long as some ten packets, does not count beside them."""
 _REHEARSED_FLOWS = (0, 1)
 _REHEARSAL_AHEAD_NS = 1_000_000_000_000
 
@@ -182,8 +184,7 @@ class RenderThread:
         plan = self.lidar.plan
         turn = max(round(_TURN_NS / (plan.sequences_per_packet * plan.sequence_ns)), _REHEARSED_PLACES)
         firsts = [place * turn // _REHEARSED_PLACES for place in range(_REHEARSED_PLACES)]
-        idle_ns = min(self._rehearse(first, 0) for first in firsts)
-        times_ns = [(self._rehearse(first, _REHEARSED_PACKETS) - idle_ns) // _REHEARSED_PACKETS for first in firsts]
+        times_ns = [self._rehearsed_ns(first, _REHEARSED_PACKETS) // _REHEARSED_PACKETS for first in firsts]
         self.state.counters[RenderCounter.ESTIMATE_NS] = max(int(np.median(times_ns)), 1)
 
     def measure_stretch(self, seconds: float) -> float:
@@ -193,15 +194,19 @@ class RenderThread:
         """
         plan = self.lidar.plan
         packets = max(round(seconds * 1e9 / (plan.sequences_per_packet * plan.sequence_ns)), 1)
-        idle_ns = min(self._rehearse(0, 0) for _ in range(_REHEARSED_PLACES))
-        counts = [min(_REHEARSED_PACKETS, packets - first) for first in range(0, packets, _REHEARSED_PACKETS)]
-        taken_ns = [max(self._rehearse(number * _REHEARSED_PACKETS, count) - idle_ns, count) for number, count in enumerate(counts)]
+        counts = [min(_STRETCH_PACKETS, packets - first) for first in range(0, packets, _STRETCH_PACKETS)]
+        taken_ns = [max(self._rehearsed_ns(number * _STRETCH_PACKETS, count), count) for number, count in enumerate(counts)]
         most_ns = OUTLIER_RATIO * float(np.median(np.divide(taken_ns, counts)))
         return sum(min(taken, most_ns * count) for taken, count in zip(taken_ns, counts, strict=True)) / packets
 
+    def _rehearsed_ns(self, first: int, count: int) -> int:
+        """CPU time of a number of packets: the loop's with them, less that of a loop without any just before, because a core's speed changes."""
+        idle_ns = self._rehearse(first, 0)
+        return self._rehearse(first, count) - idle_ns
+
     def _rehearse(self, first: int, count: int) -> int:
         """Run the loop for a number of packets that are not sent; returns its CPU time."""
-        rings = allocate_rings(len(_REHEARSED_FLOWS), 2 * _REHEARSED_PACKETS, self.rings.payload.shape[2])
+        rings = allocate_rings(len(_REHEARSED_FLOWS), max(2 * count, _REHEARSED_PACKETS), self.rings.payload.shape[2])
         state = allocate_state()
         state.place[LoopPlace.DATA_FROM_NS] = data_deadline_ns(self.lidar.plan, first)
         state.place[LoopPlace.POSITIONS_FROM_NS] = NEVER_NS // 2

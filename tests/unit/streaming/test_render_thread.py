@@ -299,16 +299,16 @@ def test_a_standstill_of_the_machine_is_not_what_a_packet_costs(bench, monkeypat
     def thread_time_ns():
         nonlocal now_ns
         calls.append(now_ns)
-        measured = len(calls) // 2 - 8  # the first eight render nothing
-        if len(calls) % 2 == 0 and measured > 0:
-            now_ns += 3 * 100_000 + (measured == 5) * 200 * MS
+        if len(calls) % 4 == 0:  # the end of a loop with packets, after one without any
+            chunk = len(calls) // 4
+            now_ns += 100_000 * (32 if chunk < 15 else 4) + (chunk == 5) * 200 * MS
         return now_ns
 
     monkeypatch.setattr("hilsim.streaming.render_thread.time.thread_time_ns", thread_time_ns)
-    cost_ns = render_thread.measure_stretch(0.05)  # 38 packets, three at a time
+    cost_ns = render_thread.measure_stretch(0.6)  # 452 packets, 32 at a time
 
-    assert len(calls) == 2 * (8 + 13)
-    assert cost_ns == pytest.approx((11 * 300_000 + 4 * 300_000 + 300_000) / 38)
+    assert len(calls) == 4 * 15
+    assert cost_ns == pytest.approx(100_000 * (452 + 3 * 32) / 452)
 
 
 def test_packets_that_a_late_start_cannot_make_are_counted_as_skipped(bench, lidar):
