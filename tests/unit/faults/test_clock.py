@@ -139,7 +139,8 @@ def test_position_packets_report_the_pulse(tmp_path, kind, state):
 
 def test_a_missing_sentence_is_an_empty_field(tmp_path):
     sentences, _ = received(tmp_path, {"kind": "nmea_missing"})
-    assert set(sentences) == {b"\0" * len(sentences[0])} or all(not each.strip(b"\0") for each in sentences)
+    assert len(sentences) > 100
+    assert all(not each.strip(b"\0") for each in sentences)
 
 
 def test_an_invalid_sentence_has_a_right_checksum_and_no_fix(tmp_path):

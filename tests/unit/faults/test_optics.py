@@ -89,12 +89,15 @@ def test_dirt_takes_the_far_and_the_dark_first(both):
 
 
 def test_drops_run_down_the_window(both):
-    table = {"kind": "wet_window", "drops": 40, "drop_deg": 6.0, "transmission": 0.0, "speed_dps": 40.0, "elevation_deg": [-20.0, 20.0]}
+    table = {"kind": "wet_window", "drops": 1, "drop_deg": 8.0, "transmission": 0.0, "speed_dps": 10.0, "elevation_deg": [-15.0, 15.0], "seed": 1}
     clean, faulty = (records(payloads)[1] for payloads in both(table, stop_s=0.5))
     gone = (clean > 0) & (faulty == 0)
-    assert 0.01 < gone.mean() < 0.3
-    turns = [gone[number * ROTATION : (number + 1) * ROTATION].reshape(-1, 16) for number in range(4)]
-    assert not np.array_equal(turns[0].mean(axis=0), turns[3].mean(axis=0))
+    lasers = np.arange(16)
+    elevation_deg = np.where(lasers % 2 == 0, lasers - 15, lasers)
+    heights = [np.repeat(elevation_deg, turn.reshape(-1, 16).sum(axis=0)).mean() for turn in np.array_split(gone[: 4 * ROTATION], 4)]
+    assert gone.any(axis=(0, 1, 2)).sum() < 8  # one drop covers a few lasers
+    assert np.all(np.diff(heights) < 0.0)
+    assert heights[0] - heights[3] == pytest.approx(3.0, abs=1.5)  # 10 degrees a second for 0.3 s
 
 
 def test_glare_scatters_a_share_of_the_points_and_takes_none(both):
