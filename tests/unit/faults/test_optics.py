@@ -82,8 +82,9 @@ def test_a_sector_of_a_few_lasers_is_a_rectangle(both):
     assert (blocks.min(), blocks.max()) == pytest.approx((10_000, 20_000), abs=60)
 
 
-def test_dirt_takes_the_far_and_the_dark_first(both):
-    clean, faulty = (records(payloads)[1] for payloads in both({"kind": "dirty_window", "transmission": 0.05}))
+@pytest.mark.parametrize("kind", ["dirty_window", "iced_window"])
+def test_dirt_and_ice_take_the_far_and_the_dark_first(both, kind):
+    clean, faulty = (records(payloads)[1] for payloads in both({"kind": kind, "transmission": 0.05}))
     near, far = (clean > 0) & (clean < 5.0), clean > 9.0
     assert (faulty[far] == 0).mean() > (faulty[near] == 0).mean()
 
