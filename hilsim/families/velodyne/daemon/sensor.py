@@ -219,6 +219,14 @@ class WebSensor:
 
     async def _boot(self) -> None:
         await asyncio.sleep(self._sensor.web.boot_s)
+        await self.start_again()
+
+    def answers(self) -> bool:
+        """Whether it answers requests: no fault on command has taken its power."""
+        return self._sensor.answers
+
+    async def start_again(self) -> None:
+        """Run with the saved settings."""
         async with self._changing:
             with suppress(HilsimError):  # the rig ends meanwhile
                 await self._apply(self.settings(), self._saved)
