@@ -556,8 +556,7 @@ FAULTS: tuple[FaultRow, ...] = (
     FaultRow(
         BROWN_OUT,
         Place.SENSOR,
-        "Power fails, then the sensor starts anew: nothing is sent for a time, then its clock counts from power-up, without the pulse. "
-        "Its own interface does not answer meanwhile, and has the saved settings after it.",
+        "Power fails: nothing is sent for a time, then the clock counts from power-up, without the pulse.",
         Effect.STAMP,
         (0.0, "drift_ppm", 0.0, 0.0, 0.0, "off_ms"),
         (

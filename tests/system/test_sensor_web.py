@@ -169,6 +169,11 @@ def test_a_brown_out_leaves_requests_without_an_answer_and_then_saved_settings_h
     assert found["timestamp"].max() < 30e6
 
 
+def flattened(document):
+    for value in document.values():
+        yield from flattened(value) if isinstance(value, dict) else [value]
+
+
 def answers(client):
     try:
         return bool(client.json("status.json"))
@@ -322,11 +327,16 @@ def test_a_broken_sensor_says_on_its_page_what_its_packets_show(bench):
     _, client, data, position, control = bench
     control.fault("motor_stall", ramp_s=0.5)
     control.fault("pps_error")
-    control.fault("overheated", temperature_c=80)
     until(lambda: client.json("status.json")["motor"]["rpm"] == 0)
     assert rpm(packets(data)) == pytest.approx(0, abs=3)
     assert client.json("status.json")["gps"]["pps_state"] == "Error"
+    control.fault("overheated", temperature_c=80)
+    until(lambda: client.json("status.json")["motor"]["state"] == "Disabled")
+    assert client.json("status.json")["laser"]["state"] == "Disabled"
+    assert set(flattened(client.json("diag.json"))) == {0}
+    assert client.json("settings.json")["rpm"] == 600
     position.drain()
+    position.take(2)
     assert (*position.take(1)[0][0][202:205],) == (3, 1, 80)
     control.clear()
     until(lambda: client.json("status.json")["motor"]["rpm"] == 600)
