@@ -7,6 +7,7 @@ Sources: Livox-SDK2 1.4.3 (include/livox_lidar_def.h); Livox wiki, "Mid-360 comm
 values a real unit refuses; a value outside the documented ones is out of range here, and 0x11 (two returns, of an Avia 2) is one for the other models.
 """
 
+import math
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,10 +16,12 @@ from types import MappingProxyType
 
 from hilsim.families.livox.protocol.commands import ReturnCode
 
-FOV_KEYS = (0x0015, 0x0016)
-_FOV = struct.Struct("<iiiiI")
+ATTITUDE = struct.Struct("<3f3i")
+"""Value of the installation: roll, pitch and yaw in degrees, x, y and z in mm."""
+FOV = struct.Struct("<iiiiI")
+"""Value of a window: first and last azimuth, lowest and highest elevation in degrees, reserved."""
 _DESTINATION = struct.Struct("<4sHH")
-_YAW_DEG, _PITCH_DEG = range(361), range(-10, 61)
+_YAW_DEG, _PITCH_DEG, _BLIND_CM = range(361), range(-10, 61), range(50, 201)
 MID360, MID360S, HAP = "mid360", "mid360s", "hap"
 _ALL = frozenset({MID360, MID360S, HAP})
 _MID = frozenset({MID360, MID360S})
@@ -57,6 +60,7 @@ HAP_PORTS = Ports(command=56000, push=56000, points=57000, imu=58000)
 SEARCH_PORT = 56000
 
 POINT_TYPE, STATE_HOST, POINT_HOST, IMU_HOST, TARGET, IMU_ENABLED = 0x0000, 0x0005, 0x0006, 0x0007, 0x001A, 0x001C
+INSTALLATION, BLIND_SPOT, FIRST_FOV, SECOND_FOV, FOV_ENABLED, DETECTION = 0x0012, 0x0013, 0x0015, 0x0016, 0x0017, 0x0018
 SERIAL, WORK_STATE, FIRMWARE_KIND = 0x8000, 0x8006, 0x8010
 
 
@@ -97,10 +101,18 @@ def _destination(name: str, key: int) -> Key:
 
 def _fov(name: str) -> Key:
     def accepts(value: bytes, _ports: Ports) -> bool:
-        *yaw, first, last, _ = _FOV.unpack(value)
-        return all(each in _YAW_DEG for each in yaw) and all(each in _PITCH_DEG for each in (first, last))
+        left, right, low, high, _ = FOV.unpack(value)
+        return left in _YAW_DEG and right in _YAW_DEG and _PITCH_DEG[0] <= low <= high <= _PITCH_DEG[-1]
 
-    return Key(name=name, size=_FOV.size, accepts=accepts, factory=_FOV.pack(0, 360, -10, 60, 0), models=_MID)
+    return Key(name=name, size=FOV.size, accepts=accepts, factory=FOV.pack(0, 360, -10, 60, 0), models=_MID)
+
+
+def _is_attitude(value: bytes, _ports: Ports) -> bool:
+    return all(map(math.isfinite, ATTITUDE.unpack(value)))
+
+
+def _is_blind_spot(value: bytes, _ports: Ports) -> bool:
+    return int.from_bytes(value, "little") in _BLIND_CM
 
 
 def _fact(name: str, size: int, models: frozenset[str] = _ALL) -> Key:
@@ -117,12 +129,12 @@ KEYS: Mapping[int, Key] = MappingProxyType(
         STATE_HOST: _destination("state_info_host_ipcfg", STATE_HOST),
         POINT_HOST: _destination("pointcloud_host_ipcfg", POINT_HOST),
         IMU_HOST: _destination("imu_host_ipcfg", IMU_HOST),
-        0x0012: _free("install_attitude", 24),
-        0x0013: _free("blind_spot_set", 4, _HAP),
-        0x0015: _fov("fov_cfg0"),
-        0x0016: _fov("fov_cfg1"),
-        0x0017: _one_of("fov_cfg_en", 0, 1, 2, 3, models=_MID),
-        0x0018: _one_of("detect_mode", 0, 1),
+        INSTALLATION: Key(name="install_attitude", size=ATTITUDE.size, accepts=_is_attitude, factory=bytes(ATTITUDE.size)),
+        BLIND_SPOT: Key(name="blind_spot_set", size=4, accepts=_is_blind_spot, factory=bytes((50, 0, 0, 0)), models=_HAP),
+        FIRST_FOV: _fov("fov_cfg0"),
+        SECOND_FOV: _fov("fov_cfg1"),
+        FOV_ENABLED: _one_of("fov_cfg_en", 0, 1, 2, 3, models=_MID),
+        DETECTION: _one_of("detect_mode", 0, 1),
         0x0019: _free("func_io_cfg", 4),
         TARGET: _one_of("work_tgt_mode", Work.SAMPLING, Work.IDLE, Work.READY, factory=Work.IDLE),
         IMU_ENABLED: _one_of("imu_data_en", 0, 1, factory=1),
@@ -132,8 +144,8 @@ KEYS: Mapping[int, Key] = MappingProxyType(
         0x0024: _one_of("echo_mode", 0, 1, models=_NEW),
         0x0025: _free("ntp_server_ip", 4, _NEW),
         0x0026: _one_of("pps_sync_mode", 0, 1, models=_NEW),
-        0x0027: _one_of("ito_ctrl", 0, 1, models=_NEW),
-        0x0028: _one_of("fog_noise_filter", 0, 1, models=_NEW),
+        0x0027: _one_of("ito_ctrl", 0, 1, 2, models=_NEW),
+        0x0028: _one_of("fog_noise_filter", 0, 1, 2, models=_NEW),
         0x002B: _free("imu_range", 3, _NEW),
         SERIAL: _fact("sn", 16),
         0x8001: _fact("product_info", 64),

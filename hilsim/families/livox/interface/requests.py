@@ -15,7 +15,6 @@ others                       return code "failed"
 Requests with a wrong checksum, and answers, are not answered. Not established: the answers of a real unit to wrong requests.
 """
 
-import struct
 from typing import NamedTuple
 
 from hilsim.families.livox.interface.keys import address_bytes
@@ -29,6 +28,7 @@ from hilsim.families.livox.protocol.commands import (
     read_keys,
     read_pairs,
     search_answer,
+    write_answer,
 )
 
 _GPS = 2
@@ -77,18 +77,13 @@ def _written(state: LidarState, data: bytes, now_ns: int) -> Outcome:
     return Outcome(then, write_answer(code, key))
 
 
-def write_answer(code: ReturnCode, key: int = 0) -> bytes:
-    """Data of the answer to a request to write keys."""
-    return struct.pack("<BH", code, key)
-
-
 def _read(state: LidarState, data: bytes, conditions: Conditions) -> bytes:
     try:
         numbers = read_keys(data)
     except ValueError:
-        return struct.pack("<BH", ReturnCode.KEY_COUNT, 0)
+        return write_answer(ReturnCode.KEY_COUNT)
     if not set(numbers) <= state.unit.keys.keys():
-        return struct.pack("<BH", ReturnCode.UNKNOWN_KEY, 0)
+        return write_answer(ReturnCode.UNKNOWN_KEY)
     return query_answer([(number, state.value(number, conditions)) for number in dict.fromkeys(numbers)])
 
 

@@ -145,6 +145,11 @@ def counted_keys(keys: Sequence[int]) -> bytes:
     return _COUNT.pack(len(keys), 0) + struct.pack(f"<{len(keys)}H", *keys)
 
 
+def write_answer(code: ReturnCode, key: int = 0) -> bytes:
+    """Data of the answer to a request to write keys: return code, and the key that is refused; also of a query that is refused, with no keys."""
+    return struct.pack("<BH", code, key)
+
+
 def query_answer(pairs: Pairs) -> bytes:
     """Data of the answer to a query: return code, number of keys, keys and values, from byte 3 on."""
     return struct.pack("<BH", ReturnCode.OK, len(pairs)) + pairs_bytes(pairs)

@@ -71,6 +71,8 @@ def other_value(number):
             return HOST + (56_001).to_bytes(2, "little") + MID360_PORTS.of(number).to_bytes(2, "little")
         case 0x15 | 0x16:
             return bytes(20)
+        case 0x12:
+            return bytes(23) + b"\1"
         case _ if key.size == 1:
             return next(bytes([value]) for value in range(256) if bytes([value]) != factory and key.accepts(bytes([value]), MID360_PORTS))
     return bytes(range(1, key.size + 1))
@@ -121,6 +123,8 @@ def test_facts_are_read_only(number):
         (0x0006, "00000000 2dcf ecdb"),
         (0x0006, "0a000007 0000 ecdb"),
         (0x0006, "0a000007 edcf eedb"),
+        (0x0012, "0000c07f 00000000 00000000 00000000 00000000 00000000"),
+        (0x0015, "00000000 00000000 05000000 04000000 00000000"),
         (0x0015, "69010000 00000000 00000000 00000000 00000000"),
         (0x0015, "00000000 00000000 00000000 3d000000 00000000"),
     ],
@@ -140,7 +144,7 @@ def test_keys_of_other_models_are_unknown(number):
 
 
 def test_models_have_keys_of_their_own():
-    assert Sensor("hap", HAP_PORTS).set((0x0013, bytes(4)), (0x0020, b"\1"), (0x0006, HOST + bytes.fromhex("a8de a8de"))) == (0, 0)
+    assert Sensor("hap", HAP_PORTS).set((0x0013, bytes((200, 0, 0, 0))), (0x0020, b"\1"), (0x0006, HOST + bytes.fromhex("a8de a8de"))) == (0, 0)
     assert Sensor("mid360s").set((0x0024, b"\1"), (0x002B, bytes(3))) == (0, 0)
 
 
