@@ -2,14 +2,27 @@
 
 import asyncio
 import contextlib
+import fcntl
+import tempfile
 import threading
 import time
+from pathlib import Path
+
+import pytest
 
 from hilsim.errors import ConfigError
 from hilsim.families.livox.daemon.sensor import LivoxSensor
 from hilsim.families.livox.daemon.server import Server, open_ports
 from hilsim.families.livox.interface.keys import HAP_PORTS, MID360_PORTS
 from hilsim.families.livox.interface.state import Conditions, LidarState, Unit
+
+
+@pytest.fixture
+def only_livox():
+    """No other test has sensors or hosts at the ports of a Livox meanwhile: a host's broadcasts reach all sensors of the machine."""
+    with (Path(tempfile.gettempdir()) / "hilsim-tests-livox").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def unit_of(address, model="mid360", boot_s=0.0, serial="47MDK000000001"):

@@ -81,7 +81,7 @@ def until(condition, what):
 
 
 def find(host, number):
-    until(lambda: len(host.found) >= number, f"{number} sensors must be found, got {host.found}")
+    until(lambda: len(host.found) >= number, f"{number} sensors must be found")
     return sorted(host.found.values(), key=lambda each: each["address"])
 
 

@@ -39,6 +39,7 @@ from hilsim.families.livox.interface.keys import (
 )
 from hilsim.families.livox.interface.state import Conditions, LidarState, Unit
 from hilsim.families.livox.protocol.commands import ReturnCode
+from hilsim.families.livox.packets import own_clock_ns
 from hilsim.families.livox.setting import LivoxSetting
 from hilsim.protocols.ethernet import parse_mac
 from hilsim.read.background.files.whole_file import replace_file
@@ -150,7 +151,7 @@ class RigPackets:
         clock = self._sensor.changes.clock
         rig_ns = max(clock.now_ns(), 0)
         plan = self._sensor.lidar.plan
-        local_ns = self._family.stamp_ns(plan, int(device_from_rig(plan.clock, rig_ns)))
+        local_ns = int(own_clock_ns(plan.clock, int(device_from_rig(plan.clock, rig_ns))))
         return Conditions(now_ns=rig_ns, local_ns=local_ns, time_type=int(plan.own.time_type))
 
     # Following

@@ -127,6 +127,11 @@ def read_frame(payload: bytes) -> ControlFrame:
     return ControlFrame(command=command, sequence=sequence, data=data, is_answer=bool(kind), is_from_sensor=bool(sender))
 
 
+def is_from_sensor(payload: bytes) -> bool:
+    """Whether the header of a frame names the sensor as its sender."""
+    return len(payload) >= HEADER_BYTES and payload[11] == 1
+
+
 Pairs = Sequence[tuple[int, bytes]]
 
 
