@@ -144,7 +144,7 @@ def _sum_up(rare: Rare | None, plan: LidarPlan, workspace: Workspace) -> None:  
                 if rare is not None:
                     if is_weak or rare.faults.adds:
                         rig_ns, stream = workspace.rays.time_ns[firing * sub_rays], first_stream + channel
-                        ahead_cdeg, ahead_deg = looks_at(plan.mirror, plan, azimuth_cdeg[sequence], channel, index)
+                        ahead_cdeg, ahead_deg = looks_at(plan.own, plan, azimuth_cdeg[sequence], channel, index)
                     if is_weak:
                         through = window_transmission(rare.window, ahead_cdeg, ahead_deg)
                         if rare.faults.dims:

@@ -17,9 +17,12 @@ class LivoxSpec(LidarSpec):
         family: Packet format, always ``livox``.
         dev_type: Number of the model in answers to its host: 9 Mid-360, 35 Mid-360s (``livox_lidar_def.h``).
         serial_prefix: First characters of serial numbers that are made.
-        pattern: Scan pattern, of those in ``patterns.json`` of the family.
+        pattern: Scan pattern, of those in ``patterns``.
         lines: Beams that fire at once.
         shots_per_sequence: Times that they fire in a firing sequence.
+        interval: Time from a packet's first point to its last one as packets say it, 0.1 us.
+        point_port: Source port of points.
+        imu_port: Source port of inertial packets.
         imu_position_mm: Place of the inertial sensors in the frame of the points (x forward, y left, z up).
     """
 
@@ -29,6 +32,9 @@ class LivoxSpec(LidarSpec):
     pattern: PatternName
     lines: int
     shots_per_sequence: int
+    interval: int
+    point_port: int = 56_300
+    imu_port: int = 56_400
     imu_position_mm: tuple[float, float, float]
 
     @property
