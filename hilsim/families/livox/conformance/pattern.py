@@ -5,13 +5,13 @@ phases that follow from the former ones.
 """
 
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from hilsim.families.livox.patterns import MID360
-from hilsim.families.livox.protocol.points import CARTESIAN_CM
+from hilsim.families.livox.protocol.points import CARTESIAN_CM, SPHERICAL, UNIT_MM
 from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.units import NS_PER_S
 
@@ -27,6 +27,15 @@ _MAX_PPM_TURNS, _MAX_TURNS = 1e-3, 0.03
 _SEARCHED = 96
 _SLOW_HZ, _FAST_HZ = MID360.slow_uhz * 1e-6, MID360.fast_uhz * 1e-6
 _Doubles = npt.NDArray[np.float64]
+
+
+def positions_m(points: npt.NDArray[Any], data_type: int) -> _Doubles:
+    """``float64[n, 3]``, positions of points of a type (``POINT_DTYPES``): forward, left, up; zeros without a return."""
+    if data_type != SPHERICAL:
+        return np.stack([points[axis] for axis in "xyz"], axis=-1) * (UNIT_MM[data_type] / 1000.0)
+    zenith, azimuth = (np.radians(points[name] / 100.0) for name in ("zenith", "azimuth"))
+    directions = np.stack([np.sin(zenith) * np.cos(azimuth), np.sin(zenith) * np.sin(azimuth), np.cos(zenith)], axis=-1)
+    return directions * (points["distance"][:, None] / 1000.0)
 
 
 @cache

@@ -10,9 +10,8 @@ import numpy.typing as npt
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.families.livox.conformance.control import ControlTopic
 from hilsim.families.livox.conformance.data import INTERVAL_NS, FlowTopic
-from hilsim.families.livox.conformance.pattern import PatternTopic
+from hilsim.families.livox.conformance.pattern import PatternTopic, positions_m
 from hilsim.families.livox.interface.keys import HAP_PORTS, MID360_PORTS
-from hilsim.families.livox.points import positions_m
 from hilsim.families.livox.protocol.imu import read_imu
 from hilsim.families.livox.protocol.points import HEADER_SIZE, IMU_DATA, POINT_DTYPES, POINTS, SPHERICAL, TYPE_AT, DataHeader, read_points
 from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
