@@ -4,6 +4,7 @@ It runs in the environment of the SDK, and imports nothing of hilsim. The extens
 """
 
 import ctypes
+import itertools
 import json
 import os
 import sys
@@ -34,9 +35,13 @@ class Host:
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             json.dump(config, file)
             file.flush()
-            SDK.SetLivoxLidarPointCloudCallBack(self.keep(PACKET(lambda handle, _type, packet, _client: self.take(self.points, handle, packet))), None)
+            SDK.SetLivoxLidarPointCloudCallBack(
+                self.keep(PACKET(lambda handle, _type, packet, _client: self.take(self.points, handle, packet))), None
+            )
             SDK.SetLivoxLidarImuDataCallback(self.keep(PACKET(lambda handle, _type, packet, _client: self.take(self.imu, handle, packet))), None)
-            SDK.SetLivoxLidarInfoCallback(self.keep(PUSH(lambda handle, _type, info, _client: self.pushed.setdefault(handle, []).append(info.decode()))), None)
+            SDK.SetLivoxLidarInfoCallback(
+                self.keep(PUSH(lambda handle, _type, info, _client: self.pushed.setdefault(handle, []).append(info.decode()))), None
+            )
             SDK.SetLivoxLidarInfoChangeCallback(self.keep(INFO(self.change)), None)
             if not SDK.LivoxLidarSdkInit(file.name.encode(), b"", None):
                 raise RuntimeError("the SDK must start")
@@ -98,7 +103,7 @@ def summary(packets):
         "lengths": sorted({int.from_bytes(packet[1:3], "little") for packet in packets}),
         "counts": sorted({int.from_bytes(packet[5:7], "little") for packet in packets}),
         "types": sorted({packet[10] for packet in packets}),
-        "lost": sum((after - before) % 65_536 - 1 for before, after in zip(counters, counters[1:])),
+        "lost": sum((after - before) % 65_536 - 1 for before, after in itertools.pairwise(counters)),
     }
 
 
@@ -128,7 +133,7 @@ def silence(host, seconds):
     time.sleep(0.2)
     before = [sum(map(len, kind.values())) for kind in (host.points, host.imu)]
     time.sleep(seconds)
-    return [sum(map(len, kind.values())) - number for kind, number in zip((host.points, host.imu), before)]
+    return [sum(map(len, kind.values())) - number for kind, number in zip((host.points, host.imu), before, strict=True)]
 
 
 STEPS = {

@@ -1,5 +1,6 @@
 """The control interface of a Livox over sockets: discovery by broadcast, commands, push messages, several sensors and hosts, and hostile datagrams."""
 
+import itertools
 import socket
 import time
 
@@ -109,7 +110,7 @@ def test_the_state_is_pushed_once_a_second_to_the_host_that_asks_for_it():
         assert [frame.sequence for frame, _ in found] == [1, 2, 3, 4]
         values = [dict(read_pairs(frame.data)) for frame, _ in found]
         times_ns = [int.from_bytes(each[0x8009], "little") for each in values]
-        assert all(0.9e9 < after - before < 1.1e9 for before, after in zip(times_ns[1:], times_ns[2:], strict=False))
+        assert all(0.9e9 < after - before < 1.1e9 for before, after in itertools.pairwise(times_ns[1:]))
         assert [each[0x8006][0] for each in values][-1] == 1
         host.ask(Command.REBOOT, bytes(2))
         assert dict(read_pairs(listener.take()[0].data))[0x8006] == b"\5"
@@ -139,7 +140,10 @@ def test_a_flood_of_requests_leaves_the_sensor_answering():
 
 
 def test_a_port_that_is_taken_is_named():
-    with units_in_thread(unit_of(SENSOR)), pytest.raises(TransmitError, match=rf"network.source of top must have the free UDP port 56100, got {SENSOR}"):
+    with (
+        units_in_thread(unit_of(SENSOR)),
+        pytest.raises(TransmitError, match=rf"network.source of top must have the free UDP port 56100, got {SENSOR}"),
+    ):
         open_ports("top", SENSOR, MID360_PORTS)
     for ports in (MID360_PORTS, HAP_PORTS):
         for each in open_ports("top", SENSOR, ports).values():

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.capture.datagram import CapturedDatagram
+from hilsim.families.livox.conformance.pattern import INTERVAL_NS
 from hilsim.families.livox.protocol.points import (
     COUNT_AT,
     CRC_AT,
@@ -43,7 +44,6 @@ TICK = Rule(id="livox.tick", severity=Severity.ERROR, packets=100)
 RATE = Rule(id="livox.rate", severity=Severity.WARNING, packets=500)
 
 IMU_STEP_NS = 5_000_000
-INTERVAL_NS = 100
 _RESERVED_AT, _NUMBERS, _MAX_LOST = 12, 1 << 16, 20_000
 _MAX_STEP_ERROR, _MAX_STEP_ERROR_NS = 0.002, 1000
 _LONGEST_UP_NS, _MAX_FROM_UTC_NS = 3 * 365 * 86_400 * NS_PER_S, 5 * NS_PER_S
@@ -81,7 +81,9 @@ class FlowTopic:
             return None
         header = read_header(payload)
         if not has_valid_crc(payload):
-            log.report(CRC, f"the CRC of {self.name} must be that of the {len(payload) - STAMP_AT} bytes behind it, got 0x{header.crc:08x}", place.at(CRC_AT))
+            log.report(
+                CRC, f"the CRC of {self.name} must be that of the {len(payload) - STAMP_AT} bytes behind it, got 0x{header.crc:08x}", place.at(CRC_AT)
+            )
         self._look_at_fields(header, place, log)
         self._look_at_clock(header, datagram.host_stamp_ns, place, log)
         before, self.header = self.header, header
@@ -115,12 +117,17 @@ class FlowTopic:
         elif abs(header.stamp_ns - host_ns) > _MAX_FROM_UTC_NS:
             off_s = (header.stamp_ns - host_ns) / NS_PER_S
             log.report(
-                CLOCK, f"stamps of a synchronised clock must be the host's UTC within 5 s, got {off_s:+.1f} s", place.at(STAMP_AT), severity=Severity.WARNING
+                CLOCK,
+                f"stamps of a synchronised clock must be the host's UTC within 5 s, got {off_s:+.1f} s",
+                place.at(STAMP_AT),
+                severity=Severity.WARNING,
             )
 
     def _look_at_step(self, before: DataHeader, header: DataHeader, host_ns: int, place: Place, log: FindingLog) -> None:
         if header.time_type != before.time_type:
-            log.report(TIME_TYPE, f"time_type must stay {before.time_type}, got {header.time_type}: its clock got or lost its source", place.at(TIME_TYPE_AT))
+            log.report(
+                TIME_TYPE, f"time_type must stay {before.time_type}, got {header.time_type}: its clock got or lost its source", place.at(TIME_TYPE_AT)
+            )
             return
         number = (header.number - before.number) % _NUMBERS
         stamp_ns = header.stamp_ns - before.stamp_ns
@@ -135,14 +142,14 @@ class FlowTopic:
             return
         if (steps - number) % _NUMBERS:
             log.report(
-                NUMBER, f"udp_cnt of {self.name} must rise by the packets of {stamp_ns} ns, {steps}, got {number} more ({header.number})", place.at(NUMBER_AT)
+                NUMBER,
+                f"udp_cnt of {self.name} must rise by the packets of {stamp_ns} ns, {steps}, got {number} more ({header.number})",
+                place.at(NUMBER_AT),
             )
         elif number > 1:
             self.lost += number - 1
         if abs(stamp_ns - steps * self.step_ns) > _MAX_STEP_ERROR_NS + _MAX_STEP_ERROR * self.step_ns * min(steps, 10):
-            log.report(
-                STEP, f"stamps of {self.name} must advance by multiples of {self.step_ns} ns, got {stamp_ns}", place.at(STAMP_AT)
-            )
+            log.report(STEP, f"stamps of {self.name} must advance by multiples of {self.step_ns} ns, got {stamp_ns}", place.at(STAMP_AT))
         self._gaps.append((host_ns, host_ns - self._host_ns, stamp_ns, number == 1))
         if len(self._gaps) >= _BLOCK:
             self.flush()

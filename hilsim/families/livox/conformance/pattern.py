@@ -5,37 +5,31 @@ phases that follow from the former ones.
 """
 
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from hilsim.families.livox.patterns import MID360
-from hilsim.families.livox.protocol.points import CARTESIAN_CM, SPHERICAL, UNIT_MM
+from hilsim.families.livox.points import decode_livox
+from hilsim.families.livox.protocol.points import CARTESIAN_CM, POINTS, DataHeader
 from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
+from hilsim.read.analysis.decode import batch_of
 from hilsim.units import NS_PER_S
 
 PATTERN = Rule(id="livox.pattern", severity=Severity.ERROR, packets=8)
 REPEATS = Rule(id="livox.repeats", severity=Severity.ERROR, packets=8)
 
+INTERVAL_NS = 100
 _PACKETS = 12
 _PERIOD_NS = NS_PER_S // 2
 _FEWEST, _TRIED = 100, 300
 _MAX_RMS_DEG = 0.3
 _NEAREST_M = {CARTESIAN_CM: 4.0}
-_MAX_PPM_TURNS, _MAX_TURNS = 1e-3, 0.03
+_MAX_DRIFT, _MAX_TURNS = 3e-4, 0.03
 _SEARCHED = 96
 _SLOW_HZ, _FAST_HZ = MID360.slow_uhz * 1e-6, MID360.fast_uhz * 1e-6
 _Doubles = npt.NDArray[np.float64]
-
-
-def positions_m(points: npt.NDArray[Any], data_type: int) -> _Doubles:
-    """``float64[n, 3]``, positions of points of a type (``POINT_DTYPES``): forward, left, up; zeros without a return."""
-    if data_type != SPHERICAL:
-        return np.stack([points[axis] for axis in "xyz"], axis=-1) * (UNIT_MM[data_type] / 1000.0)
-    zenith, azimuth = (np.radians(points[name] / 100.0) for name in ("zenith", "azimuth"))
-    directions = np.stack([np.sin(zenith) * np.cos(azimuth), np.sin(zenith) * np.sin(azimuth), np.cos(zenith)], axis=-1)
-    return directions * (points["distance"][:, None] / 1000.0)
 
 
 @cache
@@ -59,13 +53,13 @@ class _Shots(NamedTuple):
     """Shots with a return.
 
     Attributes:
-        line: ``int64[n]``.
+        line: ``float64[n]``.
         time_s: ``float64[n]``, time since the first packet.
         elevation_deg: ``float64[n]``.
         azimuth_deg: ``float64[n]``, counter-clockwise from ahead.
     """
 
-    line: npt.NDArray[np.int64]
+    line: _Doubles
     time_s: _Doubles
     elevation_deg: _Doubles
     azimuth_deg: _Doubles
@@ -111,7 +105,8 @@ class PatternTopic:
 
     def __init__(self) -> None:
         self.rms_deg, self.fits = float("nan"), 0
-        self._waiting: list[tuple[int, int, _Doubles]] = []
+        self._waiting: list[bytes] = []
+        self._nearest_m = 0.0
         self._last: tuple[int, float, float] | None = None
         self._next_ns = 0
 
@@ -119,37 +114,26 @@ class PatternTopic:
         """Forget where the pattern was: stamps have begun anew."""
         self._waiting, self._last, self._next_ns = [], None, 0
 
-    def look(self, stamp_ns: int, shot_ns: float, data_type: int, points_m: _Doubles, place: Place, log: FindingLog) -> None:
-        """Take a packet.
-
-        Args:
-            stamp_ns: Its stamp.
-            shot_ns: Time from a shot of all lines to the next one.
-            data_type: Its data type.
-            points_m: ``float64[96, 3]``, points; zeros without a return.
-            place: Its place.
-            log: Log of findings.
-        """
-        if stamp_ns < self._next_ns:
+    def look(self, payload: bytes, header: DataHeader, place: Place, log: FindingLog) -> None:
+        """Take a point packet."""
+        if header.stamp_ns < self._next_ns:
             return
-        self._waiting.append((stamp_ns, data_type, points_m))
+        self._waiting.append(payload)
+        self._nearest_m = max(_NEAREST_M.get(header.data_type, 0.5), self._nearest_m)
         if len(self._waiting) < _PACKETS:
             return
-        waiting, self._waiting = self._waiting, []
-        begin_ns = waiting[0][0]
-        self._next_ns = stamp_ns + _PERIOD_NS
-        points = np.concatenate([each for _, _, each in waiting])
-        number = np.arange(len(points_m))
-        time_s = np.concatenate([((at_ns - begin_ns) + number // len(MID360.lines) * shot_ns) / NS_PER_S for at_ns, _, _ in waiting])
-        range_m = np.linalg.norm(points, axis=1)
-        seen = range_m > max(_NEAREST_M.get(kind, 0.5) for _, kind, _ in waiting)
-        if seen.sum() < _FEWEST:
+        waiting, self._waiting, self._next_ns = self._waiting, [], header.stamp_ns + _PERIOD_NS
+        points = decode_livox(batch_of(waiting))
+        points = points[points["range"] > self._nearest_m]
+        self._nearest_m = 0.0
+        if points.size < _FEWEST:
             return
-        elevation = np.degrees(np.arcsin(points[seen, 2] / range_m[seen]))
-        shots = _Shots(
-            np.tile(number % len(MID360.lines), len(waiting))[seen], time_s[seen], elevation, np.degrees(np.arctan2(points[seen, 1], points[seen, 0]))
-        )
-        self._judge(shots, begin_ns, place, log)
+        # points are evenly spread in time as they are decoded, and all lines fire at once
+        begin_ns = int(points["time_ns"].min())
+        point_ns = header.interval * INTERVAL_NS / (POINTS - 1)
+        time_ns = points["time_ns"] - begin_ns - points["ring"] * point_ns
+        elevation = np.degrees(np.arcsin(points["z"] / points["range"]))
+        self._judge(_Shots(points["ring"].astype(float), time_ns / NS_PER_S, elevation, -points["azimuth"].astype(float)), begin_ns, place, log)
 
     def _judge(self, shots: _Shots, begin_ns: int, place: Place, log: FindingLog) -> None:
         expected = None
@@ -167,6 +151,8 @@ class PatternTopic:
         if expected is not None and self._last is not None:
             since_s = (begin_ns - self._last[0]) / NS_PER_S
             jump = max(abs((now - then + 0.5) % 1.0 - 0.5) for now, then in zip((slow, fast), expected, strict=True))
-            if jump > _MAX_TURNS + _MAX_PPM_TURNS * abs(_FAST_HZ) * since_s:
-                log.report(REPEATS, f"the pattern must run on, got a leap of {jump:.3f} turns within {since_s:.2f} s: is a table played in a loop?", place)
+            if jump > _MAX_TURNS + _MAX_DRIFT * abs(_FAST_HZ) * since_s:
+                log.report(
+                    REPEATS, f"the pattern must run on, got a leap of {jump:.3f} turns within {since_s:.2f} s: is a table played in a loop?", place
+                )
         self._last = begin_ns, slow, fast

@@ -9,11 +9,11 @@ import numpy.typing as npt
 
 from hilsim.capture.datagram import CapturedDatagram
 from hilsim.families.livox.conformance.control import ControlTopic
-from hilsim.families.livox.conformance.data import INTERVAL_NS, FlowTopic
-from hilsim.families.livox.conformance.pattern import PatternTopic, positions_m
+from hilsim.families.livox.conformance.data import FlowTopic
+from hilsim.families.livox.conformance.pattern import PatternTopic
 from hilsim.families.livox.interface.keys import HAP_PORTS, MID360_PORTS
 from hilsim.families.livox.protocol.imu import read_imu
-from hilsim.families.livox.protocol.points import HEADER_SIZE, IMU_DATA, POINT_DTYPES, POINTS, SPHERICAL, TYPE_AT, DataHeader, read_points
+from hilsim.families.livox.protocol.points import HEADER_SIZE, IMU_DATA, POINT_DTYPES, POINTS, SPHERICAL, TYPE_AT, UNIT_MM, DataHeader, read_points
 from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
 from hilsim.read.analysis.conformance.part import SensorCheck
 from hilsim.read.analysis.conformance.result import SensorSummary, known
@@ -28,16 +28,15 @@ IMU_VALUES = Rule(id="livox.imu_values", severity=Severity.ERROR)
 GRAVITY = Rule(id="livox.gravity", severity=Severity.WARNING, packets=20)
 NO_POINTS = Rule(id="livox.no_points", severity=Severity.NOTE)
 
-SENSOR_PORTS = frozenset(
-    port for ports in (MID360_PORTS, HAP_PORTS) for port in (ports.command, ports.push, ports.points, ports.imu)
-)
+SENSOR_PORTS = frozenset(port for ports in (MID360_PORTS, HAP_PORTS) for port in (ports.command, ports.push, ports.points, ports.imu))
 _POINT_PORTS, _IMU_PORTS = ({getattr(ports, name) for ports in (MID360_PORTS, HAP_PORTS)} for name in ("points", "imu"))
+_DATA_PORTS = _POINT_PORTS | _IMU_PORTS
 _FARTHEST_M = 200.0
 _MAX_ZENITH_CDEG, _MAX_AZIMUTH_CDEG = 18_000, 36_000
 _MAX_G, _MAX_RATE = 40.0, 40.0
 _MIN_MEAN_G, _MAX_MEAN_G = 0.3, 3.0
 _MAX_KEPT = 2000
-_START_OF_CONTROL = 0xAA
+_START_OF_CONTROL = b"\xaa"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,16 +86,16 @@ class LivoxCheck(SensorCheck):
     def add(self, datagram: CapturedDatagram) -> None:
         """Add one datagram of this sensor."""
         payload, port = datagram.payload, datagram.source_port
-        if payload[:1] == bytes([_START_OF_CONTROL]) or port not in _POINT_PORTS | _IMU_PORTS and len(payload) < HEADER_SIZE:
+        if payload[:1] == _START_OF_CONTROL or (port not in _DATA_PORTS and len(payload) < HEADER_SIZE):
             self.control.look(datagram, self.log)
             return
-        is_imu = port in _IMU_PORTS if port in _POINT_PORTS | _IMU_PORTS else len(payload) > TYPE_AT and payload[TYPE_AT] == IMU_DATA
+        is_imu = port in _IMU_PORTS if port in _DATA_PORTS else len(payload) > TYPE_AT and payload[TYPE_AT] == IMU_DATA
         topic = self.imu if is_imu else self.points
         place, restarts = Place(topic.packets, datagram.frame), topic.restarts
         header = topic.look(datagram, self.log)
         if header is None:
             return
-        if (header.data_type == IMU_DATA) != (port in _IMU_PORTS) or port not in _POINT_PORTS | _IMU_PORTS:
+        if (header.data_type == IMU_DATA) != (port in _IMU_PORTS) or port not in _DATA_PORTS:
             rule = f"{sorted(_IMU_PORTS)}" if header.data_type == IMU_DATA else f"{sorted(_POINT_PORTS)}"
             self.log.report(PORT, f"packets of type {header.data_type} must come from port {rule}, got {port}", place)
         self.control.look_at_data(datagram, place, self.log)
@@ -112,17 +111,25 @@ class LivoxCheck(SensorCheck):
         self._types.add(header.data_type)
         _, points = read_points(payload)
         if header.data_type == SPHERICAL:
-            self._report_first(ANGLES, (points["zenith"] > _MAX_ZENITH_CDEG) | (points["azimuth"] > _MAX_AZIMUTH_CDEG), "angles must be at most 180 and 360 degrees", header, place)
-        points_m = positions_m(points, header.data_type)
-        range_m = np.linalg.norm(points_m, axis=1)
+            self._report_first(
+                ANGLES,
+                (points["zenith"] > _MAX_ZENITH_CDEG) | (points["azimuth"] > _MAX_AZIMUTH_CDEG),
+                "angles must be at most 180 and 360 degrees",
+                header,
+                place,
+            )
+            range_m = points["distance"] / 1000.0
+        else:
+            range_m = np.sqrt(sum(points[axis].astype(np.float64) ** 2 for axis in "xyz")) * UNIT_MM[header.data_type] / 1000.0
         self._report_first(FAR, range_m > _FARTHEST_M, f"points must be at most {_FARTHEST_M:.0f} m away", header, place)
         tag, seen = points["tag"], range_m > 0.0
-        self._report_first(TAG, (tag & (tag >> 1) & 0b010101 > 0) | (tag > 0b111111), "tags must be of confidence 0 to 2, and of six bits", header, place)
+        self._report_first(
+            TAG, (tag & (tag >> 1) & 0b010101 > 0) | (tag > 0b111111), "tags must be of confidence 0 to 2, and of six bits", header, place
+        )
         self._report_first(ZERO, ~seen & ((points["reflectivity"] > 0) | (tag > 0)), "shots without a return must be zero", header, place)
         self._shots, self._returns = self._shots + seen.size, self._returns + int(seen.sum())
         if is_mid360 and header.count == POINTS:
-            shot_ns = header.interval * INTERVAL_NS * 4.0 / (POINTS - 1)
-            self.pattern.look(header.stamp_ns, shot_ns, header.data_type, points_m, place, self.log)
+            self.pattern.look(payload, header, place, self.log)
 
     def _report_first(self, rule: Rule, wrong: npt.NDArray[np.bool_], text: str, header: DataHeader, place: Place) -> None:
         if wrong.any():
@@ -135,7 +142,9 @@ class LivoxCheck(SensorCheck):
         rate, force = float(np.abs(measurements[:, :3]).max()), float(np.abs(measurements[:, 3:]).max())
         if not (rate <= _MAX_RATE and force <= _MAX_G):
             text = ", ".join(f"{value:.6g}" for value in measurements[0])
-            self.log.report(IMU_VALUES, f"rates must be at most {_MAX_RATE:.0f} rad/s and accelerations {_MAX_G:.0f} g, got {text}", place.at(HEADER_SIZE))
+            self.log.report(
+                IMU_VALUES, f"rates must be at most {_MAX_RATE:.0f} rad/s and accelerations {_MAX_G:.0f} g, got {text}", place.at(HEADER_SIZE)
+            )
             return
         self._norms_g.append(float(np.linalg.norm(measurements[0, 3:])))
 

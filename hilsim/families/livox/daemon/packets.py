@@ -38,8 +38,8 @@ from hilsim.families.livox.interface.keys import (
     Work,
 )
 from hilsim.families.livox.interface.state import Conditions, LidarState, Unit
-from hilsim.families.livox.protocol.commands import ReturnCode
 from hilsim.families.livox.packets import own_clock_ns
+from hilsim.families.livox.protocol.commands import ReturnCode
 from hilsim.families.livox.setting import LivoxSetting
 from hilsim.protocols.ethernet import parse_mac
 from hilsim.read.background.files.whole_file import replace_file

@@ -9,7 +9,6 @@ import os
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import cast
 
 from hilsim.errors import TransmitError
 from hilsim.families.livox.daemon.sensor import LivoxSensor
@@ -48,7 +47,6 @@ def _open(address: str, port: int) -> socket.socket:
     try:
         if port == SEARCH_PORT:  # hosts on this machine and other sensors have it as well
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        opened.setblocking(False)
         opened.bind((address, port))
     except OSError:
         opened.close()
@@ -90,7 +88,7 @@ class Server:
         try:
             for place, each in sockets.items():
                 transport, _ = await loop.create_datagram_endpoint(lambda place=place: _Receiver(self._receiver(*place)), sock=each)  # type: ignore[misc]
-                self._transports[place] = cast(asyncio.DatagramTransport, transport)
+                self._transports[place] = transport
             tasks = [asyncio.create_task(each, name=f"livox-{sensor.name}") for each in (self._answer(sensor), sensor.run())]
             yield
         finally:

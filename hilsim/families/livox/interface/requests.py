@@ -15,6 +15,7 @@ others                       return code "failed"
 Requests with a wrong checksum, and answers, are not answered. Not established: the answers of a real unit to wrong requests.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from hilsim.families.livox.interface.keys import address_bytes
@@ -30,8 +31,9 @@ from hilsim.families.livox.protocol.commands import (
     search_answer,
     write_answer,
 )
+from hilsim.families.livox.protocol.points import GPS_TIME
 
-_GPS = 2
+_DELAY_BYTES = 2
 _NS_PER_MS = 1_000_000
 
 
@@ -49,7 +51,7 @@ class Outcome(NamedTuple):
 
 def outcome_of(state: LidarState, request: ControlFrame, conditions: Conditions) -> Outcome:
     """Result of a host's request."""
-    now_ns = conditions.now_ns
+    now_ns, code, then = conditions.now_ns, ReturnCode.FAILED, state
     match request.command:
         case Command.SEARCH:
             unit = state.unit
@@ -59,13 +61,13 @@ def outcome_of(state: LidarState, request: ControlFrame, conditions: Conditions)
             return _written(state, request.data, now_ns)
         case Command.QUERY:
             return Outcome(state, _read(state, request.data, conditions))
-        case Command.REBOOT if len(request.data) == 2:
-            return Outcome(state.restarted(now_ns + int.from_bytes(request.data, "little") * _NS_PER_MS), bytes([ReturnCode.OK]))
+        case Command.REBOOT if len(request.data) == _DELAY_BYTES:
+            code, then = ReturnCode.OK, state.restarted(now_ns + int.from_bytes(request.data, "little") * _NS_PER_MS)
         case Command.FACTORY_RESET:
-            return Outcome(state.reset(now_ns), bytes([ReturnCode.OK]))
+            code, then = ReturnCode.OK, replace(state, values=state.factory).restarted(now_ns)
         case Command.SET_TIME:
-            return Outcome(state, bytes([ReturnCode.OK if conditions.time_type == _GPS else ReturnCode.NOT_NOW]))
-    return Outcome(state, bytes([ReturnCode.FAILED]))
+            code = ReturnCode.OK if conditions.time_type == GPS_TIME else ReturnCode.NOT_NOW
+    return Outcome(then, bytes([code]))
 
 
 def _written(state: LidarState, data: bytes, now_ns: int) -> Outcome:

@@ -110,7 +110,7 @@ class LidarState:
         """A sensor that is switched on at rig time 0; ``given`` are values that differ from those of the factory."""
         address = {0x0004: address_bytes(unit.address) + bytes((255, 255, 255, 0)) + address_bytes(unit.address)[:3] + b"\x01"}
         factory = {number: key.factory for number, key in unit.keys.items() if key.accepts is not None} | address | dict(given)
-        return cls(unit=unit, factory=factory, values=factory)._started(0)
+        return cls(unit=unit, factory=factory, values=factory, starts=0).restarted(0)
 
     # Work state
 
@@ -183,15 +183,8 @@ class LidarState:
 
     def restarted(self, at_ns: int) -> Self:
         """Start anew at a rig time with the present settings."""
-        return replace(self, starts=self.starts + 1)._started(at_ns)
-
-    def reset(self, at_ns: int) -> Self:
-        """Start anew at a rig time with the settings of the factory."""
-        return replace(self, values=self.factory).restarted(at_ns)
-
-    def _started(self, at_ns: int) -> Self:
-        started = replace(self, powered_ns=at_ns, spun_ns=None)
-        return started if self.target is Work.IDLE else started.written((), at_ns)[0]
+        started = replace(self, starts=self.starts + 1, powered_ns=at_ns, spun_ns=None)
+        return started.written((), at_ns)[0]
 
     # Values
 

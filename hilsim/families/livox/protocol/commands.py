@@ -119,7 +119,13 @@ def read_frame(payload: bytes) -> ControlFrame:
         ("length", 2, f"the payload's {len(payload)}, and at most {MAX_FRAME_BYTES}", f"{size}", size == len(payload) <= MAX_FRAME_BYTES),
         ("command type", 10, "0 or 1", f"{kind}", kind <= 1),
         ("sender", 11, "0 or 1", f"{sender}", sender <= 1),
-        ("CRC-16", 18, f"0x{binascii.crc_hqx(payload[: _HEAD.size], 0xFFFF):04X}", f"0x{crc16:04X}", crc16 == binascii.crc_hqx(payload[: _HEAD.size], 0xFFFF)),
+        (
+            "CRC-16",
+            18,
+            f"0x{binascii.crc_hqx(payload[: _HEAD.size], 0xFFFF):04X}",
+            f"0x{crc16:04X}",
+            crc16 == binascii.crc_hqx(payload[: _HEAD.size], 0xFFFF),
+        ),
         ("CRC-32", 20, f"0x{zlib.crc32(data):08X}", f"0x{crc32:08X}", crc32 == zlib.crc32(data)),
     ):
         if not fits:
@@ -189,7 +195,7 @@ def read_answered_pairs(data: bytes) -> list[tuple[int, bytes]]:
 
 def _pairs(data: bytes, number: int, at: int) -> list[tuple[int, bytes]]:
     """``number`` keys and values from byte ``at`` to the end; as ``read_pairs``."""
-    pairs = []
+    pairs: list[tuple[int, bytes]] = []
     for _ in range(number):
         if at + _KEY.size > len(data):
             raise ValueError(f"key {len(pairs) + 1} of {number} (byte {at}) must be {_KEY.size} bytes and its value, got {len(data) - at} bytes")
