@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from hilsim.emulator.families.base import FlowLayout, LidarFamily
 from hilsim.emulator.plan import LidarPlan
-from hilsim.families.livox.packets import IMU_NS, LivoxPlan
+from hilsim.families.livox.packets import IMU_NS, LivoxPlan, byte_of
 from hilsim.families.livox.patterns import PATTERNS, rows_of, table_of
 from hilsim.families.livox.protocol.imu import IMU_PACKET_SIZE
 from hilsim.families.livox.protocol.points import CARTESIAN_MM, GPS_TIME, NO_TIME, POINTS, PTP_TIME, packet_size
@@ -19,6 +20,7 @@ from hilsim.families.livox.specs import LivoxSpec
 from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.echoes import EchoChoice
 from hilsim.sensor.position_stream import build_periodic_stream
+from hilsim.sensor.response import calibrated_ratios
 from hilsim.sensor.setup import WHOLE_TURN_DEG
 from hilsim.sensor.specs import DecimationSpec
 from hilsim.units import NS_PER_S
@@ -179,6 +181,12 @@ class LivoxFamily(LidarFamily[LivoxSpec]):
             data_size=packet_size(setting.pcl_data_type),
             info_size=IMU_PACKET_SIZE,
         )
+
+    def reflectivity_ratios(self) -> npt.NDArray[np.float64]:
+        """Ratios to a white diffuse target on the family's scale, the inverse of ``packets.byte_of``."""
+        of_engine = calibrated_ratios()
+        first = np.searchsorted([byte_of(byte) for byte in range(256)], np.arange(256))
+        return of_engine[np.minimum(first, 255)]
 
 
 _HAP = 10

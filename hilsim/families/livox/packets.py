@@ -32,7 +32,7 @@ from hilsim.families.livox.protocol.points import (
     write_point,
 )
 from hilsim.sensor.clock import DeviceClock, rig_from_device, scaled_up
-from hilsim.sensor.echoes import ECHO, INSTANCE, RANGE, RAY, WEATHER_RAY
+from hilsim.sensor.echoes import ECHO, INSTANCE, RANGE, RAY, TRIANGLE, WEATHER_RAY
 from hilsim.units import CDEG_PER_RAD, NS_PER_S, TURN_CDEG
 from hilsim.world.platforms.platform import Platform
 from hilsim.world.scene.world import World
@@ -173,7 +173,7 @@ def _encode_points(
                 if distance == 0:
                     at = write_point(own.data_type, _NOTHING, _NOTHING, _NOTHING, _NOTHING, _NOTHING, payload, at)
                 else:
-                    reflectivity, tag = byte_of(int(returns.reflectivity[0, sequence, channel])), int(returns.own.tag[sequence, channel])
+                    reflectivity, tag = int(returns.reflectivity[0, sequence, channel]), int(returns.own.tag[sequence, channel])
                     at = _write_return(own.data_type, distance, aim, lane, reflectivity, tag, payload, at)
     seal(plan.data_size, payload, offset)
 
@@ -187,29 +187,31 @@ def _is_outside(windows: npt.NDArray[np.float64], azimuth_cdeg: float, elevation
         is_within = begin <= azimuth_deg <= end if begin <= end else azimuth_deg >= begin or azimuth_deg <= end
         if is_within and windows[window, 2] <= elevation_deg <= windows[window, 3]:
             return False
-    return windows.shape[0] > 0
+    return bool(windows.shape[0] > 0)
 
 
 @kernel
-def _tag(workspace: Workspace, firing: int, echo: int) -> int:
+def _tag(world: World, workspace: Workspace, firing: int, echo: int) -> int:
     """Tag of an echo: of rain or fog, or of objects one behind the other."""
     value, what, tag = workspace.hits.value, workspace.hits.what, _NOTHING
-    instance, nearest_m, farthest_m, are_several = -1, np.inf, 0.0, False
+    first, nearest_m, farthest_m, are_several = -1, np.inf, 0.0, False
     for hit in range(workspace.hits.hit_count[firing]):
         if what[firing, hit, ECHO] != echo:
             continue
         if what[firing, hit, RAY] == _WEATHER_RAY:
             tag |= _WEATHER
-        elif what[firing, hit, RAY] >= 0:
-            are_several = are_several or (instance >= 0 and what[firing, hit, INSTANCE] != instance)
+        elif what[firing, hit, RAY] >= 0 and what[firing, hit, INSTANCE] >= 0:
             instance = what[firing, hit, INSTANCE]
+            thing = world.owner[what[firing, hit, TRIANGLE]] if instance < world.tile_count else world.instance_object[instance]
+            are_several = are_several or (first >= 0 and thing != first)
+            first = thing
             nearest_m, farthest_m = min(nearest_m, value[firing, hit, RANGE]), max(farthest_m, value[firing, hit, RANGE])
     return tag | _EDGE if are_several and farthest_m - nearest_m > _APART_M else tag
 
 
 @stage_kernel
-def _sense_tags(own: Any, plan: LidarPlan, world: World, workspace: Workspace) -> None:  # noqa: ARG001 - as of any family
-    """Write the tags of returns, and leave out those outside of the windows that are enabled."""
+def _sense_tags(own: Any, plan: LidarPlan, world: World, workspace: Workspace) -> None:
+    """Write the tags of returns, put their reflectivities on Livox's scale, and leave out those outside of the windows that are enabled."""
     returns, sequences, bits = workspace.returns, workspace.sequence.size, workspace.sole.bits
     channels = plan.firing_offset_ns.size
     groups = -(-channels // WIDTH)
@@ -226,8 +228,9 @@ def _sense_tags(own: Any, plan: LidarPlan, world: World, workspace: Workspace) -
                     returns.echo[0, sequence, channel] = -1
                     returns.range_m[0, sequence, channel] = np.inf
                     continue
+            returns.reflectivity[0, sequence, channel] = byte_of(int(returns.reflectivity[0, sequence, channel]))
             if bits[sequence * groups + channel // WIDTH, SUMMED] >> channel % WIDTH & 1 == 0:  # others met one surface
-                returns.own.tag[sequence, channel] = _tag(workspace, channel * sequences + sequence, int(returns.echo[0, sequence, channel]))
+                returns.own.tag[sequence, channel] = _tag(world, workspace, channel * sequences + sequence, int(returns.echo[0, sequence, channel]))
 
 
 @kernel

@@ -114,7 +114,7 @@ class PacketHead(NamedTuple):
 
     Attributes:
         interval: Time from the first point to the last one, 0.1 us.
-        count: Points, or measurements.
+        points: Points, or measurements.
         number: Number of the packet, of which the low 16 bits are sent.
         data_type: 0 IMU, 1 to 3 points.
         time_type: 0 none, 1 PTP, 2 GPS.
@@ -122,7 +122,7 @@ class PacketHead(NamedTuple):
     """
 
     interval: int
-    count: int
+    points: int
     number: int
     data_type: int
     time_type: int
@@ -142,7 +142,7 @@ def packet_size(data_type: int, count: int = POINTS) -> int:
 def write_header(head: PacketHead, size: int, payload: npt.NDArray[np.uint8], at: int) -> None:
     """Write the header of a packet of ``size`` bytes to ``payload[at : at + 36]``, all but the CRC."""
     store_half(payload, at, (size << 8) + ((head.interval & 0xFF) << 24))
-    store_half(payload, at + 4, (head.interval >> 8) + (head.count << 8) + ((head.number & 0xFF) << 24))
+    store_half(payload, at + 4, (head.interval >> 8) + (head.points << 8) + ((head.number & 0xFF) << 24))
     store_half(payload, at + 8, (head.number >> 8 & 0xFF) + (head.data_type << 16) + (head.time_type << 24))
     for place in range(12, 28, 4):
         store_half(payload, at + place, 0 * size)
