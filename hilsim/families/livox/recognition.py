@@ -2,7 +2,7 @@
 
 from struct import Struct
 
-from hilsim.families.livox.protocol.crc import crc16
+from hilsim.families.livox.protocol.commands import crc16
 from hilsim.families.livox.protocol.points import IMU_DATA, TYPE_AT, header_fault
 from hilsim.protocols.ethernet import PLAIN_STYLE
 from hilsim.protocols.recognise import KindFacts, PacketKind

@@ -13,7 +13,7 @@ offset  bytes   field
 10      1       0 request, 1 answer
 11      1       0 from a host, 1 from the sensor
 12      6       reserved, 0
-18      2       CRC-16 (polynomial 0x1021, first value 0xFFFF) of bytes 0 to 17
+18      2       CRC-16/CCITT-FALSE of bytes 0 to 17; of ``123456789`` it is 0x29b1
 20      4       CRC-32 of the data; 0 where there is none
 24      n       data
 ======  ======  ======================================================================================
@@ -95,11 +95,16 @@ class ControlFrame:
         return ControlFrame(command=self.command, sequence=self.sequence, data=data, is_answer=True, is_from_sensor=True)
 
 
+def crc16(head: bytes) -> int:
+    """CRC-16/CCITT-FALSE of some bytes."""
+    return binascii.crc_hqx(head, 0xFFFF)
+
+
 def encode_frame(frame: ControlFrame) -> bytes:
     """Bytes of a frame."""
     size = HEADER_BYTES + len(frame.data)
     head = _HEAD.pack(_START, _VERSION, size, frame.sequence, frame.command, frame.is_answer, frame.is_from_sensor)
-    return head + _CRCS.pack(binascii.crc_hqx(head, 0xFFFF), zlib.crc32(frame.data)) + frame.data
+    return head + _CRCS.pack(crc16(head), zlib.crc32(frame.data)) + frame.data
 
 
 def read_frame(payload: bytes) -> ControlFrame:
@@ -111,7 +116,7 @@ def read_frame(payload: bytes) -> ControlFrame:
     if len(payload) < HEADER_BYTES:
         raise ValueError(f"a control frame must be {HEADER_BYTES} bytes or more, got {len(payload)}")
     start, version, size, sequence, command, kind, sender = _HEAD.unpack_from(payload)
-    crc16, crc32 = _CRCS.unpack_from(payload, _HEAD.size)
+    head_crc, data_crc = _CRCS.unpack_from(payload, _HEAD.size)
     data = payload[HEADER_BYTES:]
     for name, byte, rule, got, fits in (
         ("start of frame", 0, f"0x{_START:02X}", f"0x{start:02X}", start == _START),
@@ -119,14 +124,8 @@ def read_frame(payload: bytes) -> ControlFrame:
         ("length", 2, f"the payload's {len(payload)}, and at most {MAX_FRAME_BYTES}", f"{size}", size == len(payload) <= MAX_FRAME_BYTES),
         ("command type", 10, "0 or 1", f"{kind}", kind <= 1),
         ("sender", 11, "0 or 1", f"{sender}", sender <= 1),
-        (
-            "CRC-16",
-            18,
-            f"0x{binascii.crc_hqx(payload[: _HEAD.size], 0xFFFF):04X}",
-            f"0x{crc16:04X}",
-            crc16 == binascii.crc_hqx(payload[: _HEAD.size], 0xFFFF),
-        ),
-        ("CRC-32", 20, f"0x{zlib.crc32(data):08X}", f"0x{crc32:08X}", crc32 == zlib.crc32(data)),
+        ("CRC-16", 18, f"0x{crc16(payload[:18]):04X}", f"0x{head_crc:04X}", head_crc == crc16(payload[:18])),
+        ("CRC-32", 20, f"0x{zlib.crc32(data):08X}", f"0x{data_crc:08X}", data_crc == zlib.crc32(data)),
     ):
         if not fits:
             raise ValueError(f"{name} (byte {byte}) must be {rule}, got {got}")

@@ -49,7 +49,7 @@ import numpy.typing as npt
 from hilsim.compilation.jit import constant, inlined_kernel, kernel
 from hilsim.compilation.words import store_half
 from hilsim.errors import PacketError
-from hilsim.families.livox.protocol.crc import crc32
+from hilsim.protocols.crc32 import crc32
 
 HEADER_SIZE, CRC_AT, STAMP_AT = 36, 24, 28
 LENGTH_AT, INTERVAL_AT, COUNT_AT, NUMBER_AT, FRAME_AT, TYPE_AT, TIME_TYPE_AT = 1, 3, 5, 7, 9, 10, 11

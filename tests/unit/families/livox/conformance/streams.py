@@ -35,7 +35,9 @@ class Sent:
         """Bytes of a control frame replaced, and both CRCs made anew."""
         data = struct.pack(form, *values)
         payload = self.payload[:at] + data + self.payload[at + len(data) :]
-        return replace(self, payload=payload[:18] + struct.pack("<HI", binascii.crc_hqx(payload[:18], 0xFFFF), zlib.crc32(payload[24:])) + payload[24:])
+        return replace(
+            self, payload=payload[:18] + struct.pack("<HI", binascii.crc_hqx(payload[:18], 0xFFFF), zlib.crc32(payload[24:])) + payload[24:]
+        )
 
 
 def room(duration_s, **options):

@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hilsim.errors import PacketError
-from hilsim.families.livox.protocol.crc import crc16, crc32
+from hilsim.families.livox.protocol.commands import crc16
 from hilsim.families.livox.protocol.imu import read_imu, write_imu_packet
 from hilsim.families.livox.protocol.points import POINT_DTYPES, PacketHead, has_valid_crc, packet_size, read_points, seal, write_header, write_point
 from hilsim.families.livox.recognition import LivoxKind, recognise
+from hilsim.protocols.crc32 import crc32
 
 HEAD = PacketHead(4750, 2, 65_541, 1, 2, 0x0123_4567_89AB_CDEF)
 

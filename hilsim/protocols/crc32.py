@@ -1,9 +1,4 @@
-"""Checksums of Livox packets: CRC-32 (IEEE, that of ``zlib``) of data, CRC-16/CCITT-FALSE of the head of a control frame.
-
-Check values of ``123456789``: 0xcbf43926 and 0x29b1. Source: Livox-SDK2, sdk_core/comm/sdk_protocol.cpp.
-"""
-
-import binascii
+"""CRC-32 (IEEE, that of ``zlib``), as in Livox packets. Check value of ``123456789``: 0xcbf43926."""
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +6,6 @@ import numpy.typing as npt
 from hilsim.compilation.jit import kernel, signed
 from hilsim.compilation.words import load_word
 
-CRC16_INITIAL = 0xFFFF
 _POLYNOMIAL = 0xEDB88320
 _ONES, _BYTE = np.uint64(0xFFFF_FFFF), np.uint64(0xFF)
 _LANES = 8
@@ -49,8 +43,3 @@ def crc32(payload: npt.NDArray[np.uint8], start: int, stop: int) -> int:
         crc = (crc >> _SHIFTS[1]) ^ _TABLE[0, (crc ^ np.uint64(payload[at])) & _BYTE]
         at += 1
     return signed(crc ^ _ONES)  # type: ignore[no-any-return]
-
-
-def crc16(head: bytes) -> int:
-    """CRC-16/CCITT-FALSE of some bytes."""
-    return binascii.crc_hqx(head, CRC16_INITIAL)
