@@ -3,7 +3,7 @@
 import math
 
 from hilsim.compilation.jit import borrowing_kernel, constant, kernel
-from hilsim.emulator.aiming import looks_at
+from hilsim.emulator.families.aiming import looks_at
 from hilsim.emulator.plan import LidarPlan, Rare
 from hilsim.emulator.workspace import EmulatorCount, Returns, Workspace
 from hilsim.faults.catalogue import Effect

@@ -12,7 +12,7 @@ kernel                                                                 called
 ``fits(own, plan, channel, firing_ns, distance) -> bool``              to find out whether a packet can represent a return; one that it cannot is not sent
 ``returns_order(own) -> int``                                          for the ground truth: ``FIRINGS``, ``COLUMNS``, or records of a block
 ``move_origins(own, origin, turns, turned)``                           to move the origins of sixteen beams by the head's angle; returns them
-``aim(own, plan, device_ns, first_channel, turns, aim)``               to direct sixteen beams where neither a head nor a mirror does (``emulator.aiming``)
+``aim(own, plan, device_ns, first_channel, turns, aim)``               to direct sixteen beams where neither a head nor a mirror does (``aiming``)
 ``looks_at(own, plan, reading_cdeg, channel, index)``                  with ``aim``: azimuth in hundredths of a degree and elevation in degrees of one beam
 =====================================================================  ==========================================================================================
 
@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, kernel, with_kernels
-from hilsim.emulator.aiming import aim_by_head_or_mirror, known_by_head_or_mirror
+from hilsim.emulator.families.aiming import aim_by_head_or_mirror, known_by_head_or_mirror
 
 T = TypeVar("T", bound=type)
 FIRINGS, COLUMNS = constant(-1), constant(0)

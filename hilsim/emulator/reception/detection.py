@@ -5,9 +5,9 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import borrowing_kernel, constant, inlined_kernel, stage_kernel
 from hilsim.compilation.lanes import WIDTH, bits_of, first_bit, load_lanes, store_lanes
-from hilsim.emulator.aiming import looks_at
 from hilsim.emulator.breaking.head_and_clock import slipped_turns
 from hilsim.emulator.breaking.optics import add_fault_echo, falsify, fault_share
+from hilsim.emulator.families.aiming import looks_at
 from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import BeamRow, LidarPlan, Rare
 from hilsim.emulator.reception.interference import add_interference, turns_of_sequence

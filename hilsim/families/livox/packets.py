@@ -9,8 +9,8 @@ import numpy.typing as npt
 from hilsim.compilation.jit import borrowing_kernel, constant, inlined_kernel, kernel, signed, stage_kernel
 from hilsim.compilation.lane_math import sines_and_cosines
 from hilsim.compilation.lanes import WIDTH, Doubles, load_lanes, store_lanes
-from hilsim.emulator.aiming import COSINE, LEVEL, RISE, SINE
 from hilsim.emulator.breaking.head_and_clock import stamp_error_ns
+from hilsim.emulator.families.aiming import COSINE, LEVEL, RISE, SINE
 from hilsim.emulator.families.own import FIRINGS, family_kernels
 from hilsim.emulator.inertial import felt_motion
 from hilsim.emulator.plan import LidarPlan
@@ -67,7 +67,7 @@ def aim_lines(
     turns: Doubles,  # noqa: ARG001 - no head turns
     aim: npt.NDArray[np.float64],  # noqa: ARG001 - of no use here
 ) -> tuple[Doubles, Doubles, Doubles, Doubles]:
-    """Directions of sixteen channels' beams, by ``patterns``: see ``emulator.aiming.aim_by_head_or_mirror``."""
+    """Directions of sixteen channels' beams, by ``patterns``: see ``emulator.families.aiming.aim_by_head_or_mirror``."""
     row, table, reach = first_channel // WIDTH * own.rows, own.table, own.reach
     slow = load_lanes(table, row) + _phase(own.slow_uhz, device_ns)
     fast = load_lanes(table, row + 1) + (_phase(own.fast_uhz, device_ns) + own.phase_turns)
