@@ -57,7 +57,9 @@ def test_what_is_missing_or_wrong_is_told(path, tmp_path):
     first = data.index(points_of(path)[300])
     data[first + 100] ^= 1
     (tmp_path / "y.pcap").write_bytes(data)
-    details = next(flow.details for sensor in inspect(CaptureFile(tmp_path / "y.pcap")).sensors for flow in sensor.flows if flow.kind is LivoxKind.POINTS)
+    details = next(
+        flow.details for sensor in inspect(CaptureFile(tmp_path / "y.pcap")).sensors for flow in sensor.flows if flow.kind is LivoxKind.POINTS
+    )
     assert details.wrong_crcs == 1
 
 
