@@ -78,7 +78,7 @@ if (_HEADER.size, *DATA_SIZES.values()) != (HEADER_SIZE, 24, 14, 8, 10):
 _HEADER_SIZE, _CRC_AT, _STAMP_AT, _MM, _CM = (constant(value) for value in (HEADER_SIZE, CRC_AT, STAMP_AT, CARTESIAN_MM, CARTESIAN_CM))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class DataHeader:
     """Fields of the header of a point or IMU packet.
 
@@ -215,20 +215,7 @@ def read_header(payload: bytes) -> DataHeader:
     """
     if fault := header_fault(payload):
         raise PacketError(f"Livox packet: {fault}")
-    version, length, interval, count, number, frame, data_type, time_type, reserved, crc, stamp_ns = _HEADER.unpack_from(payload)
-    return DataHeader(
-        version=version,
-        length=length,
-        interval=interval,
-        count=count,
-        number=number,
-        frame=frame,
-        data_type=data_type,
-        time_type=time_type,
-        reserved=reserved,
-        crc=crc,
-        stamp_ns=stamp_ns,
-    )
+    return DataHeader(*_HEADER.unpack_from(payload))
 
 
 def read_points(payload: bytes) -> tuple[DataHeader, npt.NDArray[Any]]:
