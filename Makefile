@@ -59,14 +59,22 @@ $(LOWEST)/installed: pyproject.toml
 test-lowest: $(LOWEST)/installed
 	$(LOWEST)/bin/python -m pytest -q -m "not alone" -W ignore::DeprecationWarning $(CORE_TESTS)
 
-# Other software that tests ask, in environments of its own: ouster-sdk requires older versions of click and rosbags than hilsim, and ROS 2's wheels restart
-# each Python process. Where one cannot be installed, its tests are skipped with that reason.
+# Other software that tests ask, in environments of its own: ouster-sdk requires older versions of click and rosbags than hilsim, py-livox2 an older numpy, and
+# ROS 2's wheels restart each Python process. Where one cannot be installed, its tests are skipped with that reason.
 OUSTER := .venv-ouster
 OUSTER_CONSTRAINTS := .ci/ouster-constraints.txt
 $(OUSTER)/installed: pyproject.toml $(OUSTER_CONSTRAINTS)
 	$(PYTHON) -m venv $(OUSTER)
 	$(OUSTER)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(OUSTER)/bin/python -m pip install --quiet --constraint $(OUSTER_CONSTRAINTS) --group ouster
+	touch $@
+
+LIVOX := .venv-livox
+LIVOX_CONSTRAINTS := .ci/livox-constraints.txt
+$(LIVOX)/installed: pyproject.toml $(LIVOX_CONSTRAINTS)
+	$(PYTHON) -m venv $(LIVOX)
+	$(LIVOX)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+	$(LIVOX)/bin/python -m pip install --quiet --constraint $(LIVOX_CONSTRAINTS) --group livox
 	touch $@
 
 ROS := .venv-ros
@@ -77,7 +85,7 @@ $(ROS)/installed: pyproject.toml $(ROS_CONSTRAINTS)
 	touch $@
 
 judges:
-	-@$(MAKE) --no-print-directory --keep-going $(OUSTER)/installed $(ROS)/installed
+	-@$(MAKE) --no-print-directory --keep-going $(OUSTER)/installed $(LIVOX)/installed $(ROS)/installed
 
 # Every kernel that shipped rigs need, before the tests wait for them one by one; beside the linters, which use one core.
 kernels: $(VENV)/installed-test

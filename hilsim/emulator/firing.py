@@ -7,25 +7,20 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import borrowing_kernel, constant, inlined_kernel, stage_kernel
-from hilsim.compilation.lane_math import sines_and_cosines
 from hilsim.compilation.lanes import WIDTH, Doubles, Numbers, load_lanes, roots, scatter, singles
 from hilsim.emulator.breaking.head_and_clock import slipped_turns
 from hilsim.emulator.plan import BeamRow, LidarPlan
 from hilsim.emulator.workspace import Rays
 from hilsim.sensor.clock import remainder_of, rig_after, rig_from_device
 from hilsim.sensor.head import head_turns
-from hilsim.sensor.mirror import Mirror, image_point
 from hilsim.sensor.optics.beam import Beam
 from hilsim.world.geometry.rotations import multiply, rotate
 from hilsim.world.platforms.disturbance import keyframes_at
 from hilsim.world.platforms.platform import Platform, next_keyframes, state_between
 
-_SINE, _COSINE, _LEVEL, _RISE, _ELAPSED = 0, 1, 2, 3, 4
-_AIMS = 5
+_ELAPSED, _AIMS = 4, 5  # behind the rows of directions
 _AXIS = constant(0)  # column of the ray in the middle of a beam
-_TURNS, _PHASE, _SINE_ELEVATION, _COSINE_ELEVATION = (
-    constant(row) for row in (BeamRow.TURNS, BeamRow.PHASE, BeamRow.SINE_ELEVATION, BeamRow.COSINE_ELEVATION)
-)
+_TURNS, _PHASE = constant(BeamRow.TURNS), constant(BeamRow.PHASE)
 _ORIGIN_X, _ORIGIN_Y, _ORIGIN_Z, _BEAM_ROWS = (
     constant(BeamRow.ORIGIN_X),
     constant(BeamRow.ORIGIN_Y),
@@ -36,23 +31,11 @@ _ORIGIN_X, _ORIGIN_Y, _ORIGIN_Z, _BEAM_ROWS = (
 
 @borrowing_kernel
 def _aim(
-    mirror: Mirror | None, plan: LidarPlan, device_ns: int, first_channel: int, turns: Doubles, aim: npt.NDArray[np.float64]
+    own: Any, plan: LidarPlan, device_ns: int, first_channel: int, turns: Doubles, aim: npt.NDArray[np.float64]
 ) -> tuple[Doubles, Doubles, Doubles, Doubles]:
-    """Sine and cosine of azimuths, cosine and sine of elevations, in the sensor's frame, of sixteen channels; ``turns`` are those of a head's beams."""
-    if mirror is None:
-        table = first_channel // WIDTH * _BEAM_ROWS
-        sine, cosine = sines_and_cosines(turns)
-        return sine, cosine, load_lanes(plan.beam_lanes, table + _COSINE_ELEVATION), load_lanes(plan.beam_lanes, table + _SINE_ELEVATION)
-    for lane in range(WIDTH):
-        channel = min(first_channel + lane, plan.firing_offset_ns.size - 1)
-        image_x, image_z = image_point(mirror, channel, device_ns + plan.firing_offset_ns[channel])
-        ahead = math.sqrt(1.0 + image_x * image_x)
-        length = math.sqrt(1.0 + image_x * image_x + image_z * image_z)
-        aim[_SINE, lane] = image_x / ahead
-        aim[_COSINE, lane] = 1.0 / ahead
-        aim[_LEVEL, lane] = ahead / length
-        aim[_RISE, lane] = image_z / length
-    return load_lanes(aim, _SINE), load_lanes(aim, _COSINE), load_lanes(aim, _LEVEL), load_lanes(aim, _RISE)
+    """Directions of sixteen beams, as their family aims them."""
+    aimed: tuple[Doubles, Doubles, Doubles, Doubles] = own.aim(own, plan, device_ns, first_channel, turns, aim)
+    return aimed
 
 
 @inlined_kernel
@@ -178,7 +161,7 @@ def fire(plan: LidarPlan, platform: Platform, sequence_index: npt.NDArray[np.int
             _time(plan, rays, start_ns, remainder, first_channel, sequence, sequences, aim, row)
             table = first_channel // WIDTH * _BEAM_ROWS
             turns = load_lanes(beams, table + _TURNS) + load_lanes(beams, table + _PHASE) * travelled + start_turns
-            sine, cosine, level, rise = _aim(plan.mirror, plan, device_ns, first_channel, turns, aim)
+            sine, cosine, level, rise = _aim(plan.own, plan, device_ns, first_channel, turns, aim)
             share = load_lanes(aim, _ELAPSED) / np.float64(stop_ns - start_ns)
             qw = share * (sign * stop_q[0] - start_q[0]) + start_q[0]
             qx = share * (sign * stop_q[1] - start_q[1]) + start_q[1]

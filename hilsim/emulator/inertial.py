@@ -18,25 +18,33 @@ _DEG_PER_RAD = 180.0 / math.pi
 
 
 @kernel
-def _sensor_pose(plan: LidarPlan, platform: Platform, rig_ns: int) -> tuple[Vector, Quaternion]:
-    """Position of the sensor's origin and orientation (world from sensor) at rig time ``rig_ns``."""
+def origin_of(plan: LidarPlan) -> Vector:
+    """Where the first channel's beam begins, in the platform's body frame."""
+    return plan.channel_origin_m[0, 0], plan.channel_origin_m[0, 1], plan.channel_origin_m[0, 2]
+
+
+@kernel
+def _pose(plan: LidarPlan, platform: Platform, rig_ns: int, place_m: Vector) -> tuple[Vector, Quaternion]:
+    """Position of a place in the body frame, and the sensor's orientation (world from sensor), at rig time ``rig_ns``."""
     (x, y, z), turn = platform_state(platform, rig_ns)
-    dx, dy, dz = rotate(turn, (plan.channel_origin_m[0, 0], plan.channel_origin_m[0, 1], plan.channel_origin_m[0, 2]))
+    dx, dy, dz = rotate(turn, place_m)
     mount = plan.mount_orientation
     return (x + dx, y + dy, z + dz), multiply(turn, (mount[0], mount[1], mount[2], mount[3]))
 
 
 @stage_kernel
-def felt_motion(plan: LidarPlan, platform: Platform, rig_ns: int) -> tuple[Vector, Vector]:
-    """Rates and specific force of a sensor at rig time ``rig_ns``, in its own frame (x right, y forward, z up), as the mean of the last ``SPAN_NS``.
+def felt_motion(plan: LidarPlan, platform: Platform, rig_ns: int, place_m: Vector) -> tuple[Vector, Vector]:
+    """Rates and specific force at rig time ``rig_ns``, in a sensor's frame (x right, y forward, z up), as the mean of the last ``SPAN_NS``.
+
+    ``place_m`` is where its inertial sensors are in the platform's body frame.
 
     Returns:
         Specific force in units of standard gravity: at rest and level (0, 0, 1). Rates of rotation in deg/s, right-handed about each axis.
     """
     half_ns = SPAN_NS // 2
-    (ax, ay, az), before = _sensor_pose(plan, platform, rig_ns - 2 * half_ns)
-    (bx, by, bz), middle = _sensor_pose(plan, platform, rig_ns - half_ns)
-    (cx, cy, cz), now = _sensor_pose(plan, platform, rig_ns)
+    (ax, ay, az), before = _pose(plan, platform, rig_ns - 2 * half_ns, place_m)
+    (bx, by, bz), middle = _pose(plan, platform, rig_ns - half_ns, place_m)
+    (cx, cy, cz), now = _pose(plan, platform, rig_ns, place_m)
     half_s = half_ns / NS_PER_S
     scale = 1.0 / (half_s * half_s * STANDARD_GRAVITY_MPS2)
     force = rotate(conjugate(middle), ((ax - 2.0 * bx + cx) * scale, (ay - 2.0 * by + cy) * scale, (az - 2.0 * bz + cz) * scale + 1.0))

@@ -6,11 +6,12 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, kernel, signed
+from hilsim.protocols.crc32 import crc32
 from hilsim.protocols.crc64 import write_crc
 from hilsim.protocols.nmea_retiming import retime_sentence
 from hilsim.units import NS_PER_S
 
-_WIDTH_8 = constant(8)
+_WIDTH_4, _WIDTH_8 = constant(4), constant(8)
 
 
 class Retiming(NamedTuple):
@@ -31,6 +32,8 @@ class Retiming(NamedTuple):
         utc_offset_at: What to add to stamps for UTC, in 8 bytes, us, which stays where it is 0; 0: there is none.
         crc_at: CRC-64/XZ of all bytes before, which stays where it is 0 or ``not_crc``; 0: there is none.
         not_crc: Constant in place of a CRC, as a signed number.
+        crc32_at: CRC-32 of the bytes behind it; 0: there is none.
+        crc32_end: End of those bytes.
     """
 
     stamp_at: int = 0
@@ -47,6 +50,8 @@ class Retiming(NamedTuple):
     utc_offset_at: int = 0
     crc_at: int = 0
     not_crc: int = 0
+    crc32_at: int = 0
+    crc32_end: int = 0
 
     def read_ns(self, payload: bytes) -> int | None:
         """The stamp that names a packet's instant; None where there is none."""
@@ -54,9 +59,24 @@ class Retiming(NamedTuple):
 
 
 NOTHING = Retiming()
-_STAMP_AT, _STAMPS, _LEADING, _STRIDE, _WIDTH, _UNIT, _WRAP, _GRID, _FURTHER_AT, _SENTENCE_AT, _SENTENCE_END, _UTC_OFFSET_AT, _CRC_AT, _NOT_CRC = (
-    constant(column) for column in range(len(Retiming._fields))
-)
+(
+    _STAMP_AT,
+    _STAMPS,
+    _LEADING,
+    _STRIDE,
+    _WIDTH,
+    _UNIT,
+    _WRAP,
+    _GRID,
+    _FURTHER_AT,
+    _SENTENCE_AT,
+    _SENTENCE_END,
+    _UTC_OFFSET_AT,
+    _CRC_AT,
+    _NOT_CRC,
+    _CRC32_AT,
+    _CRC32_END,
+) = (constant(column) for column in range(len(Retiming._fields)))
 
 
 class StampClock(NamedTuple):
@@ -116,3 +136,6 @@ def retime(retiming: npt.NDArray[np.int64], clock: StampClock, stamp_ns: int, pa
         footer = _read(payload, retiming[_CRC_AT], _WIDTH_8)
         if footer not in (0, retiming[_NOT_CRC]):
             write_crc(payload, retiming[_CRC_AT])
+    if retiming[_CRC32_AT] > 0:
+        at = retiming[_CRC32_AT]
+        _write(crc32(payload, at + _WIDTH_4, retiming[_CRC32_END]), payload, at, _WIDTH_4)

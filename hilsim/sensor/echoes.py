@@ -25,6 +25,8 @@ ECHO_DRAWS = 8
 class EchoChoice(IntEnum):
     """Rule that selects the detected echo of a return. The firmware is assumed to rank echoes by energy (recommended, unproven)."""
 
+    FIRST = -1
+    """The nearest echo."""
     STRONGEST = 0
     LAST = 1
     STRONGEST_BESIDE_LAST = 2
@@ -49,7 +51,7 @@ class ReturnType(IntEnum):
 
 
 _STRONGEST, _LAST, _LAST_BESIDE_STRONGEST = constant(EchoChoice.STRONGEST), constant(EchoChoice.LAST), constant(EchoChoice.LAST_BESIDE_STRONGEST)
-_SECOND_STRONGEST = constant(EchoChoice.SECOND_STRONGEST)
+_SECOND_STRONGEST, _FIRST = constant(EchoChoice.SECOND_STRONGEST), constant(EchoChoice.FIRST)
 _IS_STRONGEST, _IS_LAST = constant(ReturnType.STRONGEST), constant(ReturnType.LAST)
 _IS_BOTH, _IS_SECOND = constant(ReturnType.BOTH), constant(ReturnType.SECOND_STRONGEST)
 _DETECTION = constant(Purpose.DETECTION)
@@ -232,8 +234,8 @@ def chosen_echo(echoes: npt.NDArray[np.float64], kept: npt.NDArray[np.int64], co
     if count == 0:
         return -1
     last = int(kept[count - 1])
-    if choice == _LAST:
-        return last
+    if choice in (_FIRST, _LAST):
+        return last if choice == _LAST else int(kept[0])
     strongest = strongest_echo(echoes, kept, count, -1)
     if choice == _STRONGEST:
         return strongest

@@ -54,6 +54,10 @@ NOT_RUN = {
         "runs ouster-cli, which is in an environment of its own, against a fixed port",
         "tests/system/test_ouster_sensor.py::test_ouster_cli_reads_whole_frames_and_changes_the_mode",
     ),
+    ("livox.md", "hilsim run livox"): (
+        "runs until Ctrl-C, at fixed ports",
+        "tests/interop/test_livox_control.py::test_two_sensors_of_a_rig_send_the_sdk_points_of_each_type_and_inertial_packets",
+    ),
     ("fleet.md", "hilsim doctor fleet"): (
         "ends with 1 on a machine that is too small for eight sensors",
         "tests/unit/diagnosis/test_addresses.py::test_a_rig_whose_addresses_and_ports_are_free_is_one_good_finding",

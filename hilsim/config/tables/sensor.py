@@ -85,12 +85,12 @@ class NetworkSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class SensorWebSpec:
-    """Web interface of a Velodyne, or control interface of an Ouster, at the sensor's own address (``network.source``).
+    """Web interface of a Velodyne, or control interface of an Ouster or a Livox, at the sensor's own address (``network.source``).
 
     Attributes:
-        port: TCP port; a real sensor has 80, which an ordinary user may not open. 0: any free one.
+        port: TCP port of a Velodyne or an Ouster; a real sensor has 80, which an ordinary user may not open. 0: any free one.
         serial: Serial number that a Velodyne shows; empty: one made of the sensor's number.
-        boot_s: Time for which the sensor sends nothing after a reset or, an Ouster, while it initialises anew.
+        boot_s: Time for which the sensor sends nothing after a reset or, an Ouster, while it initialises anew; of a Livox from each start to the first points.
         saved_file: File, relative to the rig, that keeps saved settings until the next start; empty: they last as long as the daemon.
         commands_port: TCP port of an Ouster for commands in words. 0: any free one.
         discovery: Whether an Ouster announces itself by mDNS on the network of its address (extra ``ouster``).
@@ -174,7 +174,7 @@ class SensorSpec(SensorSetup, ProfileChoice):
 
     Attributes:
         network: Network settings.
-        web: Web interface of a Velodyne, or control interface of an Ouster; None: none.
+        web: Web interface of a Velodyne, or control interface of an Ouster or a Livox; None: none.
         time_input: Pulses and sentences from outside at its GPS input; None: none.
         sdf_sensor: Name (``model::link::sensor``) of a lidar of the scene's SDF file: this sensor is mounted at its pose, on a fixed platform, and ignores the
             collisions that contain the lidar's origin.

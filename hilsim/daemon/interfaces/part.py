@@ -6,12 +6,14 @@ import socket
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import Any
 
 from hilsim.config.rig import Rig
 from hilsim.config.tables.sensor import SensorSpec, SensorWebSpec
 from hilsim.daemon.flows import Flows
 from hilsim.daemon.interfaces.served import ServedSensor
 from hilsim.daemon.parts import Change, Changes, Part, RigClock, RigContext
+from hilsim.emulator.families.base import LidarFamily
 from hilsim.errors import ConfigError, TransmitError
 from hilsim.registry import family_part
 from hilsim.sensor.time_input import TimeInput
@@ -28,11 +30,12 @@ class SensorInterface(ABC):
         number: The sensor's place in the rig.
         spec: Its table in the rig.
         web: Its table ``[sensor.web]``.
+        family: The sensor, as one of its family.
     """
 
-    def __init__(self, number: int, spec: SensorSpec, web: SensorWebSpec) -> None:
+    def __init__(self, number: int, spec: SensorSpec, web: SensorWebSpec, family: LidarFamily[Any]) -> None:
         """An interface that serves nothing yet."""
-        self.number, self.spec, self.web = number, spec, web
+        self.number, self.spec, self.web, self.family = number, spec, web, family
         self._ports: list[socket.socket] = []
 
     @abstractmethod
@@ -103,7 +106,7 @@ class SensorInterfaces(Part):
         for number, (sensor, lidar) in enumerate(zip(self.context.rig.spec.sensor, self.context.rig.lidars, strict=True)):
             module = family_part(lidar.family.name, "daemon.interface") if sensor.web is not None else None
             if module is not None and sensor.web is not None:
-                self._interfaces.append(module.Interface(number, sensor, sensor.web))
+                self._interfaces.append(module.Interface(number, sensor, sensor.web, lidar.family))
                 self._interfaces[-1].open()
 
     def change(self, rig: Rig) -> Change:

@@ -250,8 +250,9 @@ class Sensors(Part):
 
     @property
     def has_begun(self) -> bool:
-        """Whether every sensor has sent data."""
-        return all(self.flows.transmitter.last_due_ns(streaming.rows[0]) > 0 for streaming in self.streams.values())
+        """Whether every sensor has sent data, or is to send none: its interface waits for a host."""
+        transmitter, rows = self.flows.transmitter, [streaming.rows[0] for streaming in self.streams.values()]
+        return all(transmitter.last_due_ns(row) > 0 or transmitter.is_silent(row) for row in rows)
 
     @property
     def summary(self) -> str:

@@ -3,7 +3,7 @@
 import math
 
 from hilsim.compilation.jit import borrowing_kernel, constant, kernel
-from hilsim.emulator.aiming import looks_at
+from hilsim.emulator.families.aiming import looks_at
 from hilsim.emulator.plan import LidarPlan, Rare
 from hilsim.emulator.workspace import EmulatorCount, Returns, Workspace
 from hilsim.faults.catalogue import Effect
@@ -145,7 +145,7 @@ def _falsify_returns(faults: FaultTable, row: int, plan: LidarPlan, workspace: W
     for channel in range(plan.baseline.size):
         acts = strength(faults, row, ray_ns[(channel * sequences + sequence) * sub_rays])
         stream = plan.response.stream * CHANNELS_PER_STREAM + channel
-        azimuth_cdeg, elevation_deg = looks_at(plan.mirror, plan, true_cdeg, channel, index)
+        azimuth_cdeg, elevation_deg = looks_at(plan.own, plan, true_cdeg, channel, index)
         if not befalls(faults, row, channel, azimuth_cdeg, elevation_deg, stream, index):
             continue
         workspace.counts[_FAULTED] += 1

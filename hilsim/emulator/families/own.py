@@ -12,6 +12,8 @@ kernel                                                                 called
 ``fits(own, plan, channel, firing_ns, distance) -> bool``              to find out whether a packet can represent a return; one that it cannot is not sent
 ``returns_order(own) -> int``                                          for the ground truth: ``FIRINGS``, ``COLUMNS``, or records of a block
 ``move_origins(own, origin, turns, turned)``                           to move the origins of sixteen beams by the head's angle; returns them
+``aim(own, plan, device_ns, first_channel, turns, aim)``               to direct sixteen beams where neither a head nor a mirror does (``aiming``)
+``looks_at(own, plan, reading_cdeg, channel, index)``                  with ``aim``: azimuth in hundredths of a degree and elevation in degrees of one beam
 =====================================================================  ==========================================================================================
 
 The class has a method ``allocate_returns(shape)`` too, for ``Returns.own``: None where ``sense`` writes nothing of its own.
@@ -24,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, kernel, with_kernels
+from hilsim.emulator.families.aiming import aim_by_head_or_mirror, known_by_head_or_mirror
 
 T = TypeVar("T", bound=type)
 FIRINGS, COLUMNS = constant(-1), constant(0)
@@ -84,10 +87,12 @@ def family_kernels(
     fits: Callable[..., bool] = _fits,
     returns_order: Callable[..., int] = _by_columns,
     move_origins: Callable[..., Any] = _stay,
+    aim: Callable[..., Any] = aim_by_head_or_mirror,
+    looks_at: Callable[..., Any] = known_by_head_or_mirror,
 ) -> Callable[[T], T]:
     """Decorator of the class of a family's ``LidarPlan.own``, a named tuple; the kernels are those of the table above.
 
-    ``reads_hits`` is False for a ``sense`` that reads no hits of firings that ``SoleEchoes`` sums up. The class gets it as an attribute.
+    ``reads_hits`` is False for a ``sense`` that reads no hits of firings that ``SoleEchoes`` sums up. The class gets it as an attribute, and ``aims_itself``.
     """
     kernels = with_kernels(
         encode=encode,
@@ -99,10 +104,13 @@ def family_kernels(
         fits=fits,
         returns_order=returns_order,
         move_origins=move_origins,
+        aim=aim,
+        looks_at=looks_at,
     )
 
     def decorate(cls: T) -> T:
         cls.reads_hits = reads_hits and sense is not _sense_nothing  # type: ignore[attr-defined]
+        cls.aims_itself = aim is not aim_by_head_or_mirror  # type: ignore[attr-defined]
         return kernels(cls)
 
     return decorate

@@ -5,9 +5,9 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import borrowing_kernel, constant, inlined_kernel, stage_kernel
 from hilsim.compilation.lanes import WIDTH, bits_of, first_bit, load_lanes, store_lanes
-from hilsim.emulator.aiming import looks_at
 from hilsim.emulator.breaking.head_and_clock import slipped_turns
 from hilsim.emulator.breaking.optics import add_fault_echo, falsify, fault_share
+from hilsim.emulator.families.aiming import looks_at
 from hilsim.emulator.overlay import OverlayRule
 from hilsim.emulator.plan import BeamRow, LidarPlan, Rare
 from hilsim.emulator.reception.interference import add_interference, turns_of_sequence
@@ -144,7 +144,7 @@ def _sum_up(rare: Rare | None, plan: LidarPlan, workspace: Workspace) -> None:  
                 if rare is not None:
                     if is_weak or rare.faults.adds:
                         rig_ns, stream = workspace.rays.time_ns[firing * sub_rays], first_stream + channel
-                        ahead_cdeg, ahead_deg = looks_at(plan.mirror, plan, azimuth_cdeg[sequence], channel, index)
+                        ahead_cdeg, ahead_deg = looks_at(plan.own, plan, azimuth_cdeg[sequence], channel, index)
                     if is_weak:
                         through = window_transmission(rare.window, ahead_cdeg, ahead_deg)
                         if rare.faults.dims:

@@ -47,8 +47,9 @@ def build_interference(own: LidarPlan, own_beam: BeamSpec, others: Sequence[tupl
     Args:
         own: Plan of the receiving lidar.
         own_beam: Its model's beam.
-        others: Plans of the rig's other lidars, with their models' beams.
+        others: Plans of the rig's other lidars, with their models' beams. Those whose families aim themselves reach no other one.
     """
+    others = [(plan, beam) for plan, beam in others if not plan.own.aims_itself]
     sources, first = np.zeros(len(others), SOURCE_DTYPE), 0
     for source, (plan, beam) in zip(sources, others, strict=True):
         apart_m = np.linalg.norm(plan.channel_origin_m[:, np.newaxis] - own.channel_origin_m, axis=2).max()

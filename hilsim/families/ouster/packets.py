@@ -23,7 +23,7 @@ from hilsim.compilation.lanes import (
     store_lanes,
 )
 from hilsim.emulator.breaking.head_and_clock import falsified_ns
-from hilsim.emulator.inertial import felt_motion
+from hilsim.emulator.inertial import felt_motion, origin_of
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import first_sequence_of
 from hilsim.emulator.workspace import AXIS_ENERGY, SOLE_ROWS, SUMMED, Returns, Workspace
@@ -325,7 +325,8 @@ def write_inertial(own: Any, plan: LidarPlan, platform: Platform, device_ns: int
     times_ns[0] = device_ns // _IMU_DEVICE * _IMU
     times_ns[1] = _shown_ns(own, plan, device_ns + _ACCELEROMETER_NS) // own.stamp_grid_ns * own.stamp_grid_ns
     times_ns[2] = _shown_ns(own, plan, device_ns + _GYROSCOPE_NS) // own.stamp_grid_ns * own.stamp_grid_ns
-    (right_g, forward_g, up_g), (about_right, about_forward, about_up) = felt_motion(plan, platform, rig_from_device(plan.clock, device_ns))
+    rig_ns = rig_from_device(plan.clock, device_ns)
+    (right_g, forward_g, up_g), (about_right, about_forward, about_up) = felt_motion(plan, platform, rig_ns, origin_of(plan))
     for axis, force in enumerate((forward_g, -right_g, up_g)):  # its own axes: x forward, y left
         acceleration_g[axis] = math.floor(force / _ACCELERATION_STEP_G + 0.5) * _ACCELERATION_STEP_G
     for axis, rate in enumerate((about_forward, -about_right, about_up)):

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from hilsim.compilation.jit import constant, kernel, stage_kernel
 from hilsim.emulator.breaking.head_and_clock import falsified_us, pulse_state, thermal_status, write_received
 from hilsim.emulator.families.own import family_kernels
-from hilsim.emulator.inertial import TEMPERATURE_C, felt_motion
+from hilsim.emulator.inertial import TEMPERATURE_C, felt_motion, origin_of
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import first_sequence_of, stop_sequence_of
 from hilsim.emulator.workspace import Returns
@@ -50,7 +50,7 @@ def _encode_position(plan: LidarPlan, platform: Platform, device_ns: int, payloa
 @stage_kernel
 def write_imu(plan: LidarPlan, platform: Platform, rig_ns: int, payload: npt.NDArray[np.uint8]) -> None:
     """Write the words of the three modules as they read at rig time ``rig_ns``; which module senses which axis: ``protocol.position``."""
-    (right_g, forward_g, up_g), (about_right, about_forward, about_up) = felt_motion(plan, platform, rig_ns)
+    (right_g, forward_g, up_g), (about_right, about_forward, about_up) = felt_motion(plan, platform, rig_ns, origin_of(plan))
     encode_imu_module(0, about_right, TEMPERATURE_C, up_g, forward_g, payload)
     encode_imu_module(1, about_forward, TEMPERATURE_C, up_g, -right_g, payload)
     encode_imu_module(2, about_up, TEMPERATURE_C, -forward_g, -right_g, payload)

@@ -14,8 +14,8 @@ Attributes:
     x: Metres in the sensor frame, to the right.
     y: Metres, forward.
     z: Metres, up.
-    intensity: Byte of the packet: 0 to 100 percent for diffuse surfaces (Cepton-style: to 127), more for retro-reflectors.
-    ring: Laser: for a Velodyne or an Ouster counted from the lowest elevation, 0; for a Cepton-style sensor the packet's channel.
+    intensity: Byte of the packet: 0 to 100 percent for diffuse surfaces (Cepton-style: to 127; Livox: 0 to 150), more for retro-reflectors.
+    ring: Laser: for a Velodyne or an Ouster counted from the lowest elevation, 0; for a Cepton-style sensor the packet's channel; for a Livox the line.
     time: Rig time of the firing in nanoseconds.
     return: Index in the return mode's order: 0 in modes of one return; in dual modes 0 for the last, 1 for the strongest or second strongest (Cepton-style:
         0 for the strongest, 1 for the last). A pair that is one echo is one point, with 0.
@@ -27,7 +27,7 @@ DECODED_DTYPE = np.dtype([*_MEASURED, ("range", "<f4"), ("azimuth", "<f4"), ("pa
 """A point of ``decode``: as above, but ``time`` is by the sensor's own stamps; ``range`` in metres, ``azimuth`` in degrees clockwise from forward,
 ``packet`` the index of its packet among the given ones."""
 
-_DECODERS_NAMES = {"time": "time_ns", "return": "return_number"}
+_DECODERS_NAMES = {"time": "time_ns", "return": "return_number", "tag": "flags"}
 
 
 def public_points(decoded: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -69,7 +69,10 @@ def test_an_empty_stream_is_an_error():
     result = check([])
     assert (result.passed, render_text(result)) == (
         False,
-        ["error   stream.none: no data packets of Velodyne, Cepton or Ouster sensors among 0 datagrams", "FAILED: 1 error, 0 warnings, 0 notes"],
+        [
+            "error   stream.none: no data packets of Velodyne, Cepton, Ouster or Livox sensors among 0 datagrams",
+            "FAILED: 1 error, 0 warnings, 0 notes",
+        ],
     )
 
 

@@ -37,7 +37,7 @@ def test_every_shipped_profile_is_of_the_family_it_names(path):
 
 
 def test_a_profile_of_no_family_is_refused():
-    with pytest.raises(TypeError, match="spec must be of one of the families velodyne, cepton, ouster, got LidarSpec"):
+    with pytest.raises(TypeError, match="spec must be of one of the families velodyne, cepton, ouster, livox, got LidarSpec"):
         family_of(object.__new__(LidarSpec))
 
 
@@ -68,7 +68,7 @@ def test_a_scan_takes_as_long_as_a_turn_or_a_sweep_of_the_image():
 
 
 def test_only_a_head_has_a_rate(setting):
-    assert setting.family.rotation_rate_hz == (None if setting.spec.family == "cepton" else 10.0)
+    assert setting.family.rotation_rate_hz == (None if setting.spec.family in {"cepton", "livox"} else 10.0)
 
 
 @pytest.mark.parametrize(("start_us", "rig_s", "offset_s"), [(0.0, 0.0, 0.0), (0.0, 5400.0, 0.0), (1000.0, 1.0, -0.001)])

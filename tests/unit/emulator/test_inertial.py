@@ -6,7 +6,7 @@ import pytest
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.batch import Flow
-from hilsim.emulator.inertial import felt_motion
+from hilsim.emulator.inertial import felt_motion, origin_of
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.families.velodyne.protocol.data import decode_data_packets
 from hilsim.families.velodyne.protocol.position import decode_imu
@@ -93,7 +93,7 @@ def test_rolling_and_pitching_are_read_by_the_other_gyroscopes():
 
 def test_a_sensor_off_the_axis_of_a_turn_feels_it():
     lidar = hdl32e(moving(lambda _: (0.0, 0.0, 0.0), lambda t: about_axis((0.0, 0.0, 1.0), 3.0 * t)), mount_position_m=(0.5, 0.0, 0.0))
-    (_, ahead, up), (_, _, about_up) = felt_motion(lidar.plan, lidar.platform, 1_000_000_000)
+    (_, ahead, up), (_, _, about_up) = felt_motion(lidar.plan, lidar.platform, 1_000_000_000, origin_of(lidar.plan))
     assert (ahead, up) == pytest.approx((-9.0 * 0.5 / G, 1.0), abs=2e-3)
     assert about_up == pytest.approx(np.degrees(3.0), abs=0.01)
 

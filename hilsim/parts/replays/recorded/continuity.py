@@ -190,6 +190,6 @@ class Continuity:
             following = count.number if before is None else before.number + (count.within <= before.within)
             self._count_shift[sensor] = following - count.number
         shifted = count.number + self._count_shift[sensor]
-        if track.is_points:
+        if track.is_points or count.serial is None:
             self._counts[sensor] = count._replace(number=shifted)
         return part.counted(payload, shifted) if shifted != count.number else payload

@@ -1,0 +1,225 @@
+"""Packets of a rig's Livox that follow the state of its control interface.
+
+What packets contain is a timed change of kind ``sensor``, from the next packet on; where they go, and whether they go at all, acts on the next datagram.
+"""
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+from hilsim.assembly.build import sensor_flows, source_mac
+from hilsim.config.script import SensorChange
+from hilsim.daemon.interfaces.served import ServedSensor
+from hilsim.errors import ConfigError, HilsimError
+from hilsim.families.livox.family import LivoxFamily
+from hilsim.families.livox.interface.keys import (
+    ATTITUDE,
+    BLIND_SPOT,
+    DETECTION,
+    FIRST_FOV,
+    FOV,
+    FOV_ENABLED,
+    HAP,
+    HAP_PORTS,
+    IMU_ENABLED,
+    IMU_HOST,
+    INSTALLATION,
+    MID360,
+    MID360_PORTS,
+    MID360S,
+    POINT_HOST,
+    POINT_TYPE,
+    SECOND_FOV,
+    STATE_HOST,
+    TARGET,
+    Destination,
+    Ports,
+    Work,
+)
+from hilsim.families.livox.interface.state import Conditions, LidarState, Unit
+from hilsim.families.livox.packets import own_clock_ns
+from hilsim.families.livox.protocol.commands import ReturnCode
+from hilsim.families.livox.setting import LivoxSetting
+from hilsim.protocols.ethernet import parse_mac
+from hilsim.read.background.files.whole_file import replace_file
+from hilsim.sensor.clock import device_from_rig
+from hilsim.units import NS_PER_S
+
+_MODELS = {9: MID360, 10: HAP, 15: HAP, 35: MID360S}
+_DETECTION = ("normal", "sensitive")
+_PUSH_TO_HOST = 1
+"""A host has the port after the sensor's for what the sensor pushes, a HAP's the same one."""
+
+
+def ports_of(device_type: int) -> Ports:
+    """UDP ports of a model."""
+    return HAP_PORTS if _MODELS[device_type] == HAP else MID360_PORTS
+
+
+def values_of(setting: LivoxSetting, *, has_blind_spot: bool) -> dict[int, bytes]:
+    """Values of the keys that ``[sensor.livox]`` sets."""
+    windows = {key: FOV.pack(*window, 0) for key, window in zip((FIRST_FOV, SECOND_FOV), setting.fov_deg, strict=True)}
+    return {
+        POINT_TYPE: bytes([setting.pcl_data_type]),
+        TARGET: bytes([Work[setting.work_mode.upper()]]),
+        IMU_ENABLED: bytes([setting.imu]),
+        INSTALLATION: ATTITUDE.pack(*setting.install_rotation_deg, *setting.install_position_mm),
+        DETECTION: bytes([_DETECTION.index(setting.detect_mode)]),
+        **({BLIND_SPOT: setting.blind_spot_cm.to_bytes(4, "little")} if has_blind_spot else {**windows, FOV_ENABLED: bytes([setting.fov_enable])}),
+    }
+
+
+def setting_of(values: Mapping[int, bytes], former: LivoxSetting) -> LivoxSetting:
+    """``[sensor.livox]`` of the values of keys; what they do not say is as in the former one."""
+    roll, pitch, yaw, *position = ATTITUDE.unpack(values[INSTALLATION])
+    x, y, z = position
+    own: dict[str, object] = {"blind_spot_cm": int.from_bytes(values[BLIND_SPOT], "little")} if BLIND_SPOT in values else {}
+    if FIRST_FOV in values:
+        own = {"fov_deg": tuple(FOV.unpack(values[key])[:4] for key in (FIRST_FOV, SECOND_FOV)), "fov_enable": values[FOV_ENABLED][0]}
+    return replace(
+        former,
+        pcl_data_type=values[POINT_TYPE][0],  # type: ignore[arg-type] # keys accept no other values
+        work_mode=Work(values[TARGET][0]).name.lower(),  # type: ignore[arg-type]
+        imu=bool(values[IMU_ENABLED][0]),
+        install_rotation_deg=(roll, pitch, yaw),
+        install_position_mm=(x, y, z),
+        detect_mode=_DETECTION[values[DETECTION][0]],  # type: ignore[arg-type]
+        **own,  # type: ignore[arg-type]
+    )
+
+
+class RigPackets:
+    """Packets of one sensor of a running rig."""
+
+    def __init__(self, sensor: ServedSensor) -> None:
+        """Take a sensor of the rig."""
+        self._sensor = sensor
+        self._applied = self._setting
+        network, ports = sensor.spec.network, ports_of(self._family.spec.dev_type)
+        points, imu = (each.flow for each in sensor_flows(sensor.spec, sensor.setting))
+        self._unit = Unit(
+            model=_MODELS[self._family.spec.dev_type],
+            device_type=self._family.spec.dev_type,
+            serial=self._family.serial(sensor.setting.stream),
+            title=f"{self._family.spec.model}, emulated",
+            mac=parse_mac(source_mac(sensor.spec, sensor.setting)),
+            address=network.source,
+            ports=ports,
+            boot_ns=round(sensor.web.boot_s * NS_PER_S),
+        )
+        address = points.destination
+        state_port = ports.push + (ports is not HAP_PORTS) * _PUSH_TO_HOST
+        self._hosts = {
+            STATE_HOST: Destination(address=address, port=state_port),
+            POINT_HOST: Destination(address=address, port=points.destination_port),
+            IMU_HOST: Destination(address=address, port=imu.destination_port),
+        }
+
+    @property
+    def _family(self) -> LivoxFamily:
+        family = self._sensor.lidar.setting.family
+        if not isinstance(family, LivoxFamily):
+            raise TypeError("this control interface belongs to a Livox")
+        return family
+
+    @property
+    def _setting(self) -> LivoxSetting:
+        return self._family.setting
+
+    def _values(self, setting: LivoxSetting) -> dict[int, bytes]:
+        return values_of(setting, has_blind_spot=_MODELS[self._family.spec.dev_type] == HAP)
+
+    # State
+
+    def at_start(self) -> LidarState:
+        """State of the sensor as it is now, switched on at rig time 0, with the destinations that the rig gives."""
+        hosts = {key: host.value(self._unit.ports.of(key)) for key, host in self._hosts.items()}
+        return LidarState.of(self._unit, {**self._values(self._setting), **hosts})
+
+    def present(self, state: LidarState) -> LidarState:
+        """The state with what a script, the control interface of the daemon or a reload has changed meanwhile."""
+        setting = self._setting
+        if setting == self._applied:
+            return state
+        former, self._applied = self._values(self._applied), setting
+        changed = [(key, value) for key, value in self._values(setting).items() if value != former[key]]
+        return state.written(changed, self.conditions().now_ns)[0]
+
+    def conditions(self) -> Conditions:
+        """Rig time, and time of the sensor's clock."""
+        clock = self._sensor.changes.clock
+        rig_ns = max(clock.now_ns(), 0)
+        plan = self._sensor.lidar.plan
+        local_ns = int(own_clock_ns(plan.clock, int(device_from_rig(plan.clock, rig_ns))))
+        return Conditions(now_ns=rig_ns, local_ns=local_ns, time_type=int(plan.own.time_type))
+
+    def answers(self) -> bool:
+        """Whether it answers requests: no fault on command has taken its power."""
+        return self._sensor.answers
+
+    # Following
+
+    async def follow(self, former: LidarState, state: LidarState) -> None:
+        """Make packets follow new values, and keep these in the rig's file for them, if it names one.
+
+        Raises:
+            HilsimError: the rig cannot be changed so, packets cannot be sent there, or the file cannot be written; then packets are as they were.
+        """
+        if state.state_host != former.state_host and not self._sensor.web.permits(state.state_host.address):
+            allowed = " or ".join(self._sensor.web.destinations)
+            raise ConfigError(f"state_info_host_ipcfg must be in {allowed} (sensor.web.destinations of the rig), got {state.state_host.address}")
+        setting = setting_of(state.values, self._setting)
+        try:
+            await asyncio.to_thread(self._redirect, state)
+            if self._values(setting) != self._values(self._setting):
+                await self._sensor.changes.make(SensorChange(sensor=self._sensor.spec.name, livox=setting))
+        except HilsimError:
+            await asyncio.to_thread(self._redirect, former)
+            raise
+        self._applied = self._setting
+        if self._sensor.saved_file is not None:
+            document = {f"0x{key:04x}": value.hex() for key, value in state.values.items()}
+            await asyncio.to_thread(replace_file, self._sensor.saved_file, (json.dumps(document, indent=2) + "\n").encode())
+
+    def _redirect(self, state: LidarState) -> None:
+        """Send to other destinations from the next datagram on.
+
+        Raises:
+            ConfigError: a socket cannot be opened, or ``sensor.web.destinations`` does not permit it.
+        """
+        for name, host, ports in (
+            ("pointcloud_host_ipcfg", state.point_host, (state.point_host.port, 0)),
+            ("imu_host_ipcfg", state.imu_host, (0, state.imu_host.port)),
+        ):
+            self._sensor.redirect(host.address, ports, key=name)
+
+    def show(self, state: LidarState, now_ns: int) -> None:
+        """Send what the state sends at a rig time, and nothing else."""
+        self._sensor.silence(data=not state.sends_points(now_ns), others=not state.sends_imu(now_ns))
+
+    def restore(self) -> LidarState:
+        """Send again, to where the rig says, after a reload; returns the state then."""
+        self._applied = self._setting
+        state = self.at_start()
+        self._redirect(state)
+        return state
+
+    def saved(self, state: LidarState) -> LidarState | None:
+        """The state with the values of the file of saved ones; None without a file.
+
+        Raises:
+            ConfigError: the file cannot be used.
+        """
+        file = self._sensor.saved_file
+        if file is None or not file.exists():
+            return None
+        try:
+            document = json.loads(file.read_text(encoding="utf-8"))
+            pairs = [(int(key, 16), bytes.fromhex(value)) for key, value in document.items()]
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            raise ConfigError(f"{file}: must be settings that this sensor has saved, got {error}") from error
+        then, code, key = state.written(pairs, self.conditions().now_ns)
+        if code is not ReturnCode.OK:
+            raise ConfigError(f"{file}: must be settings that this sensor has saved, got 0x{key:04x} = {dict(pairs)[key].hex()}")
+        return then

@@ -1,0 +1,150 @@
+"""The control interface of a Livox over sockets: discovery by broadcast, commands, push messages, several sensors and hosts, and hostile datagrams."""
+
+import itertools
+import socket
+import time
+
+import pytest
+
+from hilsim.errors import TransmitError
+from hilsim.families.livox.daemon.server import open_ports
+from hilsim.families.livox.interface.keys import HAP_PORTS, MID360_PORTS, SEARCH_PORT
+from hilsim.families.livox.protocol.commands import (
+    Command,
+    ControlFrame,
+    ReturnCode,
+    counted,
+    counted_keys,
+    encode_frame,
+    read_answered_pairs,
+    read_frame,
+    read_pairs,
+)
+from tests.livox_units import only_livox, unit_of, units_in_thread  # noqa: F401 - a fixture
+
+SENSOR, OTHER, HOST = "127.0.88.2", "127.0.88.3", "127.0.88.9"
+
+pytestmark = [pytest.mark.system, pytest.mark.usefixtures("only_livox")]
+
+
+class Host:
+    """A socket of a host, and the number of its next request."""
+
+    def __init__(self, address=HOST, port=0):
+        self.socket, self.sequence = socket.socket(socket.AF_INET, socket.SOCK_DGRAM), 0
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+        self.socket.bind((address, port))
+        self.socket.settimeout(20)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def send(self, command, data=b"", to=(SENSOR, 56_100)):
+        self.sequence += 1
+        self.socket.sendto(encode_frame(ControlFrame(command=command, sequence=self.sequence, data=data)), to)
+
+    def take(self):
+        payload, sender = self.socket.recvfrom(2000)
+        return read_frame(payload), sender
+
+    def ask(self, command, data=b"", to=(SENSOR, 56_100)):
+        self.send(command, data, to)
+        frame, sender = self.take()
+        assert (sender, frame.sequence, frame.command, frame.is_answer, frame.is_from_sensor) == (to, self.sequence, command, True, True)
+        return frame.data
+
+    def is_silent(self, seconds=0.3):
+        self.socket.settimeout(seconds)
+        try:
+            self.socket.recv(2000)
+        except TimeoutError:
+            return True
+        finally:
+            self.socket.settimeout(20)
+        return False
+
+
+def destination(key, port, address=HOST):
+    return key, socket.inet_aton(address) + port.to_bytes(2, "little") + MID360_PORTS.of(key).to_bytes(2, "little")
+
+
+def test_all_sensors_of_the_machine_answer_a_broadcast_from_their_own_addresses():
+    with units_in_thread(unit_of(SENSOR), unit_of(OTHER, "hap")), Host() as host:
+        host.send(Command.SEARCH, to=("255.255.255.255", SEARCH_PORT))
+        answers = {sender: frame.data for frame, sender in (host.take(), host.take())}
+        assert {place: (data[1], data[18:22], int.from_bytes(data[22:], "little")) for place, data in answers.items()} == {
+            (SENSOR, SEARCH_PORT): (9, socket.inet_aton(SENSOR), 56_100),
+            (OTHER, SEARCH_PORT): (10, socket.inet_aton(OTHER), 56_000),
+        }
+        assert host.ask(Command.SEARCH, to=(SENSOR, SEARCH_PORT)) == answers[SENSOR, SEARCH_PORT]
+        host.send(Command.SET, counted([(0x001A, b"\1")]), to=("255.255.255.255", SEARCH_PORT))
+        assert host.is_silent()
+
+
+def test_several_hosts_set_and_read_one_sensor_and_packets_follow():
+    with units_in_thread(unit_of(SENSOR)) as [(packets, sensor)], Host() as first, Host("127.0.88.10") as second:
+        assert first.ask(Command.SET, counted([destination(6, 56_301), destination(7, 56_401), (0x001A, b"\1")])) == b"\0\0\0"
+        assert second.ask(Command.SET, counted([(0x0000, b"\3")])) == b"\0\0\0"
+        assert read_answered_pairs(first.ask(Command.QUERY, counted_keys([0x8010, 0x0000]))) == [(0x8010, b"\1"), (0x0000, b"\3")]
+        assert [state.values[0] for state in packets.states] == [b"\1", b"\3"]
+        assert packets.shown[-1][1:] == (True, True)
+        assert sensor.state.point_host.address == HOST
+
+
+def test_what_packets_cannot_follow_fails_and_changes_nothing():
+    with units_in_thread(unit_of(SENSOR)) as [(packets, sensor)], Host() as host:
+        packets.refused, before = (0x0000, b"\2"), sensor.state
+        assert host.ask(Command.SET, counted([(0x0000, b"\2")])) == bytes([ReturnCode.FAILED, 0, 0])
+        assert sensor.state is before
+
+
+def test_the_state_is_pushed_once_a_second_to_the_host_that_asks_for_it():
+    with units_in_thread(unit_of(SENSOR, boot_s=3.2)), Host() as host, Host(port=56_201) as listener:
+        assert listener.is_silent(1.2)
+        host.ask(Command.SET, counted([destination(5, 56_201), (0x001A, b"\1")]))
+        found = [listener.take() for _ in range(4)]
+        assert {sender for _, sender in found} == {(SENSOR, 56_200)}
+        assert [frame.sequence for frame, _ in found] == [1, 2, 3, 4]
+        values = [dict(read_pairs(frame.data)) for frame, _ in found]
+        times_ns = [int.from_bytes(each[0x8009], "little") for each in values]
+        assert all(0.9e9 < after - before < 1.1e9 for before, after in itertools.pairwise(times_ns[1:]))
+        assert [each[0x8006][0] for each in values][-1] == 1
+        host.ask(Command.REBOOT, bytes(2))
+        assert dict(read_pairs(listener.take()[0].data))[0x8006] == b"\5"
+
+
+def test_what_is_no_request_is_not_answered():
+    with units_in_thread(unit_of(SENSOR)), Host() as host:
+        request = ControlFrame(command=Command.QUERY, sequence=1, data=counted_keys([0x8010]))
+        good = encode_frame(request)
+        others = [encode_frame(request.answer(b"\0")), good[:-1], good[:18] + b"\0\0" + good[20:], b"", b"\xaa" * 1400, good + b"\0"]
+        for payload in others:
+            host.socket.sendto(payload, (SENSOR, 56_100))
+        assert host.is_silent()
+        assert host.ask(Command.QUERY, counted_keys([0x8010])).hex() == "0001001080010001"
+
+
+def test_a_flood_of_requests_leaves_the_sensor_answering():
+    with units_in_thread(unit_of(SENSOR)), Host() as host:
+        for _ in range(2000):
+            host.send(Command.QUERY, counted_keys([0x8010]))
+        time.sleep(1.0)
+        answered = 0
+        while not host.is_silent(0.2):
+            answered += 1
+        assert 1 <= answered < 500
+        assert host.ask(Command.QUERY, counted_keys([0x8010])).hex() == "0001001080010001"
+
+
+def test_a_port_that_is_taken_is_named():
+    with (
+        units_in_thread(unit_of(SENSOR)),
+        pytest.raises(TransmitError, match=rf"network.source of top must have the free UDP port 56100, got {SENSOR}"),
+    ):
+        open_ports("top", SENSOR, MID360_PORTS)
+    for ports in (MID360_PORTS, HAP_PORTS):
+        for each in open_ports("top", SENSOR, ports).values():
+            each.close()
