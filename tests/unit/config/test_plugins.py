@@ -263,7 +263,8 @@ def test_a_family_that_cannot_be_used_is_named_with_its_distribution(stranger, t
 def test_an_unknown_family_lists_hilsims_and_those_of_plugins(tmp_path):
     (tmp_path / "own.toml").write_text('family = "spiner"')
     with pytest.raises(
-        ConfigError, match='family must be "velodyne" or "cepton" or "ouster" or "livox" or "lantern" or "spinner", got \'spiner\'; did you mean "spinner"'
+        ConfigError,
+        match='family must be "velodyne" or "cepton" or "ouster" or "livox" or "lantern" or "spinner", got \'spiner\'; did you mean "spinner"',
     ):
         load_rig(write_rig(tmp_path, SPINNER.replace("spinner16", "own.toml")))
 
