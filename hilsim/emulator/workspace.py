@@ -188,9 +188,10 @@ def allocate_rays(count: int, order: npt.NDArray[np.int64] | None = None) -> Ray
 def _first_rays(plan: LidarPlan, sequences: int) -> Rays:
     """Rays as they leave the sensor: their firings and shares of light never change."""
     firings, sub_rays = plan.firing_offset_ns.size * sequences, plan.beam.share.size
+    of_channels = np.arange(firings * sub_rays).reshape(-1, sequences, sub_rays)
+    in_time = of_channels.transpose(1, 0, 2).reshape(-1)  # beams that a family aims go alike while they fire
+    rays = allocate_rays(firings * sub_rays, in_time if plan.own.aims_itself else winding(plan.elevation_deg, sequences, sub_rays))
     number = np.arange(firings * sub_rays, dtype=np.int32)
-    by_sequence = number.reshape(-1, sequences, sub_rays).transpose(1, 0, 2).reshape(-1)  # beams that a family aims go alike while they fire
-    rays = allocate_rays(firings * sub_rays, by_sequence if plan.own.aims_itself else winding(plan.elevation_deg, sequences, sub_rays))
     return rays._replace(firing=number // sub_rays, sub_ray=number % sub_rays, share=np.tile(plan.beam.share, firings))
 
 

@@ -40,7 +40,7 @@ class EchoChoice(IntEnum):
 
 
 class ReturnType(IntEnum):
-    """Type of a return among a firing's echoes; in single return modes always the configured one."""
+    """Type of a return among a firing's echoes; in single return modes always the configured one, of the first return ``STRONGEST``."""
 
     STRONGEST = 0
     LAST = 1

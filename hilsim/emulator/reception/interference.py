@@ -23,6 +23,7 @@ from hilsim.sensor.interference.pulses import (
     beam_frame,
     distance_m,
     light_at,
+    no_interference,
     source_frame,
     source_widths,
     spin_fields,
@@ -50,6 +51,8 @@ def build_interference(own: LidarPlan, own_beam: BeamSpec, others: Sequence[tupl
         others: Plans of the rig's other lidars, with their models' beams. Those whose families aim themselves reach no other one.
     """
     others = [(plan, beam) for plan, beam in others if not plan.own.aims_itself]
+    if not others:
+        return no_interference()
     sources, first = np.zeros(len(others), SOURCE_DTYPE), 0
     for source, (plan, beam) in zip(sources, others, strict=True):
         apart_m = np.linalg.norm(plan.channel_origin_m[:, np.newaxis] - own.channel_origin_m, axis=2).max()

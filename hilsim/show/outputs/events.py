@@ -47,7 +47,7 @@ Attributes:
 
 HOUR_NS = 3_600_000_000_000
 """Nanoseconds of an hour."""
-UNKNOWN, LAST, STRONGEST, SECOND = 0, 1, 3, 7
+UNKNOWN, LAST, FIRST, STRONGEST, SECOND = 0, 1, 2, 3, 7
 """Values of ``return_type``, as Autoware's ``ReturnType`` has them."""
 
 

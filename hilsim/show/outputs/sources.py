@@ -27,8 +27,10 @@ from hilsim.read.scans.part import ScansPart
 from hilsim.read.scans.scan import Scan, ScanPackets
 from hilsim.read.scans.streams import SensorStreams
 from hilsim.registry import family_part
+from hilsim.sensor.echoes import EchoChoice
 from hilsim.show.outputs.classes import classes_of_rig
 from hilsim.show.outputs.events import (
+    FIRST,
     LAST,
     SECOND,
     STRONGEST,
@@ -55,12 +57,13 @@ _POSE_NS = 20_000_000
 _SHAPES_NS = 100_000_000
 """Time between the poses of a rig's moving objects."""
 _PACKETS_AT_ONCE = 1024
-_TYPES = {"unknown": UNKNOWN, "strongest": STRONGEST, "last": LAST, "second": SECOND}
+_TYPES = {"unknown": UNKNOWN, "first": FIRST, "strongest": STRONGEST, "last": LAST, "second": SECOND}
 """``return_type`` by name; the other return of a Velodyne's pair is the strongest or the second strongest."""
 _TYPES_BY_MODE = {
     mode: np.array([_TYPES[name] for name in names], np.uint8)
     for mode, names in (
         ("unknown", ("unknown",)),
+        ("first", ("first",)),
         ("strongest", ("strongest",)),
         ("last", ("last",)),
         ("dual", ("last", "second")),
@@ -143,7 +146,8 @@ def _rig_scans(emulator: Emulator, duration_s: float, *, with_shapes: bool) -> I
 
 
 def _rig_return_types(emulator: Emulator, scan: RigScan) -> npt.NDArray[np.uint8]:
-    mode = next(lidar.setup.return_mode for lidar in emulator.rig.lidars if lidar.name == scan.sensor)
+    lidar = next(lidar for lidar in emulator.rig.lidars if lidar.name == scan.sensor)
+    mode = "first" if lidar.family.choices == (EchoChoice.FIRST,) else lidar.setup.return_mode
     types: npt.NDArray[np.uint8] = _TYPES_BY_MODE[mode][scan.points["return"]]
     return types
 

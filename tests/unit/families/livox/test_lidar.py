@@ -4,13 +4,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import hilsim
+from hilsim.cli.export.command import export
+from hilsim.config.parse import parse_table, read_toml
+from hilsim.config.profiles import profiles_directory
+from hilsim.emulator.planning import build_lidar_plan
 from hilsim.errors import ConfigError
 from hilsim.families.livox.points import decode_emulated
 from hilsim.families.livox.protocol.imu import read_imu
 from hilsim.families.livox.protocol.points import has_valid_crc, read_points
 from hilsim.families.livox.setting import LivoxSetting
+from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.sensor.specs import ClockSetting
 from hilsim.sensor.time_input import GpsSetting
 from hilsim.world.geometry.poses import Pose
@@ -20,6 +26,7 @@ from hilsim.world.platforms.platform import build_platform
 from hilsim.world.scene.materials import Material
 from hilsim.world.scene.primitives import box
 from hilsim.world.scene.world import SceneObject
+from tests.lidars import lidar_setting
 from tests.livox_sensors import PLACE_M, ROOM_M, in_room, mid360
 from tests.support import ROOM, write_rig
 
@@ -247,6 +254,30 @@ def test_a_capture_is_read_by_tenths_of_a_second(tmp_path):
     assert {"tag", "ring"} <= set(points.dtype.names)
     numbers = [points[points["time"] // 100_000_000 == window].size for window in range(3)]
     assert numbers == [scan.points.size for scan in hilsim.Emulator(rig).scans(0.0, 0.3)]
+
+
+@pytest.mark.parametrize("is_capture", [False, True])
+def test_an_export_names_line_and_first_return(tmp_path, is_capture):
+    text = ROOM.replace('name = "lidar"', 'name = "lidar"\nprofile = "mid360"').replace("gps =", "# gps =")
+    source = write_rig(tmp_path, text)
+    if is_capture:
+        hilsim.record(hilsim.load_rig(source), tmp_path / "x.pcap", duration_s=0.25)
+        source = tmp_path / "x.pcap"
+    result = CliRunner().invoke(
+        export, [str(source), "-o", str(tmp_path / "scans"), "--format", "npz", *([] if is_capture else ["--duration-s", "0.2"])]
+    )
+    assert result.exit_code == 0, result.output
+    with np.load(min((tmp_path / "scans").rglob("*.npz"))) as file:
+        points = {name: file[name] for name in file.files}
+    types, rings = (points["points"][name] if "points" in points else points[name] for name in ("return_type", "ring"))
+    assert set(types.tolist()) == {2}
+    assert set(rings.tolist()) == {0, 1, 2, 3}
+
+
+def test_light_of_a_livox_reaches_no_other_sensor():
+    spec = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
+    plan = build_lidar_plan(lidar_setting(spec, interference=True), seed=1, utc_epoch_ns=0, others=(in_room().setting,))
+    assert plan.rare.interference.sources.size == 0
 
 
 @pytest.mark.parametrize(
