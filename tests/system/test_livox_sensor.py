@@ -94,7 +94,7 @@ def test_what_a_host_sets_acts_on_the_stream_is_a_timed_change_and_outlasts_the_
         running.process.send_signal(signal.SIGHUP)
         running.await_log(r'"event": "rig\.reloaded"')
         until(lambda: values(host, 0x0000)[0] == b"\1")
-        assert header(points).data_type == 1
+        until(lambda: header(points).data_type == 1)
         assert header(imu).length == 60
 
 
