@@ -17,58 +17,13 @@ from hilsim.families.livox.protocol.commands import (
     counted_keys,
     encode_frame,
     read_answered_pairs,
-    read_frame,
     read_pairs,
 )
-from tests.livox_units import only_livox, unit_of, units_in_thread  # noqa: F401 - a fixture
+from tests.livox_units import HOST, SENSOR, Host, destination, only_livox, unit_of, units_in_thread  # noqa: F401 - a fixture
 
-SENSOR, OTHER, HOST = "127.0.88.2", "127.0.88.3", "127.0.88.9"
+OTHER = "127.0.88.3"
 
 pytestmark = [pytest.mark.system, pytest.mark.usefixtures("only_livox")]
-
-
-class Host:
-    """A socket of a host, and the number of its next request."""
-
-    def __init__(self, address=HOST, port=0):
-        self.socket, self.sequence = socket.socket(socket.AF_INET, socket.SOCK_DGRAM), 0
-        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
-        self.socket.bind((address, port))
-        self.socket.settimeout(20)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.socket.close()
-
-    def send(self, command, data=b"", to=(SENSOR, 56_100)):
-        self.sequence += 1
-        self.socket.sendto(encode_frame(ControlFrame(command=command, sequence=self.sequence, data=data)), to)
-
-    def take(self):
-        payload, sender = self.socket.recvfrom(2000)
-        return read_frame(payload), sender
-
-    def ask(self, command, data=b"", to=(SENSOR, 56_100)):
-        self.send(command, data, to)
-        frame, sender = self.take()
-        assert (sender, frame.sequence, frame.command, frame.is_answer, frame.is_from_sensor) == (to, self.sequence, command, True, True)
-        return frame.data
-
-    def is_silent(self, seconds=0.3):
-        self.socket.settimeout(seconds)
-        try:
-            self.socket.recv(2000)
-        except TimeoutError:
-            return True
-        finally:
-            self.socket.settimeout(20)
-        return False
-
-
-def destination(key, port, address=HOST):
-    return key, socket.inet_aton(address) + port.to_bytes(2, "little") + MID360_PORTS.of(key).to_bytes(2, "little")
 
 
 def test_all_sensors_of_the_machine_answer_a_broadcast_from_their_own_addresses():
