@@ -13,7 +13,7 @@ def exact_signal(spec):
     return dataclasses.replace(spec, signal=SignalSpec(), beam=dataclasses.replace(spec.beam, sub_rays=1, receiver_offset_mm=0.0))
 
 
-def lidar_setting(spec, *, name="lidar", stream=0, weather=None, is_exact=True, unit="ideal", **setup):
+def lidar_setting(spec, *, name="lidar", stream=0, weather=None, is_exact=True, unit="ideal", faults=(), **setup):
     """Setting of a lidar, with the signal of its profile where ``is_exact`` is false."""
     return LidarSetting(
         name=name,
@@ -21,4 +21,5 @@ def lidar_setting(spec, *, name="lidar", stream=0, weather=None, is_exact=True, 
         spec=exact_signal(spec) if is_exact else spec,
         setup=SensorSetup(unit=unit, **setup),
         weather=weather or WeatherSpec(),
+        faults=faults,
     )

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from hilsim.config.rig import Rig
 from hilsim.config.script import ChangeSpec, ClearChange, FaultChange
 from hilsim.errors import ConfigError, require
-from hilsim.faults.catalogue import Place
 from hilsim.faults.specs import fault_rules
 from hilsim.transmit.faults.arrays import NEVER_NS, NetworkFault
 
@@ -18,7 +17,7 @@ def network_faults(rig: Rig, changes: Iterable[ChangeSpec]) -> Network:
     Raises:
         ConfigError: a change cannot be made.
     """
-    network = tuple(NetworkFault(spec) for spec in rig.spec.fault if spec.row.place == Place.NETWORK)
+    network = tuple(NetworkFault(spec) for spec in rig.spec.fault if spec.network is not None)
     for change in changes:
         network = _after(rig, network, change)
     return network
@@ -37,7 +36,7 @@ def _after(rig: Rig, network: Network, change: ChangeSpec) -> Network:
                 NetworkFault(spec, at_ns) if cut_ns == NEVER_NS and spec.is_called(change.name) else NetworkFault(spec, cut_ns)
                 for spec, cut_ns in network
             )
-        case FaultChange() if change.fault.row.place == Place.NETWORK:
+        case FaultChange() if change.fault.network is not None:
             try:
                 require(*fault_rules((change.fault,), rig.sensors, rig.spec.senders))
             except ValueError as error:

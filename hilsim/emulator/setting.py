@@ -64,6 +64,7 @@ class LidarSetting:
             Effect.READING: (family.reports_azimuth, "must have readings of an encoder in its packets"),
             Effect.TURN: (family.reports_azimuth and family.produced_ratio == 1.0, "must have a head that packets follow, and see the whole turn"),
             Effect.PULSE: (family.has_pulse_input, "must have an input for a pulse"),
+            Effect.MASTER: (self.follows_pulse and not family.has_pulse_input, "must follow time from the network"),
             Effect.THERMAL: (family.reports_azimuth, "must have position packets"),
             Effect.SENTENCE: (family.has_pulse_input and self.setup.gps is not None, "must have a receiver (sensor.gps)"),
         }

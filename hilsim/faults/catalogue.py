@@ -6,6 +6,8 @@ Ranges are of ``docs/reference/faults.md``, whose sources are named there; where
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+BROWN_OUT = "brown_out"
+"""Kind of the fault that a sensor's own interface takes part in."""
 REQUIRED: Any = object()
 """Default of a key that must be given."""
 
@@ -47,13 +49,16 @@ class Effect(IntEnum):
     TURN = 7
     """Moves the head: share by which it turns too fast, degrees ahead, degrees a second ahead."""
     STAMP = 8
-    """Falsifies the clock: seconds ahead, ppm too fast, jitter at each second (s), share of seconds with a second edge, whether hours are counted."""
+    """Falsifies the clock: seconds ahead, ppm too fast, jitter at each second (s), share of seconds with a second edge, whether hours are counted,
+    ms without power, after which it counts from 0 (0: it has power)."""
     PULSE = 9
     """Changes the pulse's state in position packets, which is its number: the state, ppm too fast without the pulse."""
     SENTENCE = 10
     """Falsifies the receiver's sentence: whether there is none, whether it is invalid, delay (s), seconds ahead, share of garbled characters."""
     THERMAL = 11
     """Changes the thermal status in position packets: the status, the temperature at shutdown (degrees Celsius)."""
+    MASTER = 12
+    """Takes the clock's master away: nothing, ppm too fast without it."""
     FLAP = 100
     """Lets nothing pass for a time, then everything: ms, ms."""
     LOSE = 101
@@ -154,6 +159,20 @@ class Key(NamedTuple):
     type: Any = None
 
 
+class NetworkAct(NamedTuple):
+    """What a fault does to datagrams.
+
+    Attributes:
+        effect: Function that does it.
+        values: Values of the function: numbers, or names of keys.
+        flows: Flows of a sensor that it befalls (``data``), or a pattern.
+    """
+
+    effect: Effect
+    values: tuple[float | str, ...]
+    flows: str = "*"
+
+
 class FaultRow(NamedTuple):
     """A fault.
 
@@ -164,6 +183,7 @@ class FaultRow(NamedTuple):
         effect: Function that makes it.
         values: Values of the function: numbers, or names of keys.
         keys: Its keys beside those of every fault.
+        also: What it does to datagrams, if it is no fault of the network.
     """
 
     kind: str
@@ -172,6 +192,7 @@ class FaultRow(NamedTuple):
     effect: Effect
     values: tuple[float | str, ...]
     keys: tuple[Key, ...] = ()
+    also: NetworkAct | None = None
 
 
 _CHANNELS = Key("channels", "Numbers of the lasers, from 0, by their place in a packet; empty: all", (), 0, 127, tuple[int, ...])
@@ -488,6 +509,14 @@ FAULTS: tuple[FaultRow, ...] = (
         (0.0, "drift_ppm"),
         (Key("drift_ppm", "Gain of the free clock", 58.0, -1e6, 1e6),),
     ),
+    FaultRow(
+        "ptp_lost",
+        Place.SENSOR,
+        "The master that the clock follows over the network is gone: the clock runs free, and an Ouster's interface says so.",
+        Effect.MASTER,
+        (0.0, "drift_ppm"),
+        (Key("drift_ppm", "Gain of the free clock", 58.0, -1e6, 1e6),),
+    ),
     FaultRow("pps_error", Place.SENSOR, "Position packets report an error of the pulse.", Effect.PULSE, (3.0, 0.0)),
     FaultRow("nmea_missing", Place.SENSOR, "No sentence comes.", Effect.SENTENCE, (1.0, 0.0, 0.0, 0.0, 0.0)),
     FaultRow("nmea_invalid", Place.SENSOR, "The receiver has no fix: the status is V.", Effect.SENTENCE, (0.0, 1.0, 0.0, 0.0, 0.0)),
@@ -518,10 +547,24 @@ FAULTS: tuple[FaultRow, ...] = (
     FaultRow(
         "overheated",
         Place.SENSOR,
-        "Position packets report a thermal shutdown, and its temperature; with link_flap or loss of its data flow the sensor sends no data either.",
+        "The sensor is too hot: it sends no data, and its position packets report a thermal shutdown, and the temperature.",
         Effect.THERMAL,
         (1.0, "temperature_c"),
         (Key("temperature_c", "Temperature at shutdown", 85, 0, 127),),
+        NetworkAct(Effect.FLAP, (1e12, 0.0), "data"),
+    ),
+    FaultRow(
+        BROWN_OUT,
+        Place.SENSOR,
+        "Power fails: nothing is sent for a time, then the clock counts from power-up, without the pulse.",
+        Effect.STAMP,
+        (0.0, "drift_ppm", 0.0, 0.0, 0.0, "off_ms"),
+        (
+            Key("off_ms", "Time without power; its clock counts from there on", 5000.0, 1, 1e7),
+            Key("down_ms", "Time until it sends again", 15_000.0, 1, 1e7),
+            Key("drift_ppm", "Gain of the free clock", 58.0, -1e6, 1e6),
+        ),
+        NetworkAct(Effect.FLAP, ("down_ms", 1e12)),
     ),
     FaultRow(
         "link_flap",

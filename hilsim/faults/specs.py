@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 from pydantic import Discriminator
 
 from hilsim.errors import require
-from hilsim.faults.catalogue import FAULTS, RAW_EFFECTS, REQUIRED, FaultRow, Key, Place
+from hilsim.faults.catalogue import FAULTS, RAW_EFFECTS, REQUIRED, FaultRow, Key, NetworkAct, Place
 
 LATEST_S = 1e8
 """Latest rig time of a fault, three years."""
@@ -60,6 +60,8 @@ class FaultSpec:
         yield 0 <= self.seed < 2**32, f"seed must be 0 to 2^32 - 1, got {self.seed}"
         hold_ms, every_ms = getattr(self, "hold_ms", 0.0), getattr(self, "every_ms", math.inf)
         yield hold_ms < every_ms, f"hold_ms must be less than every_ms, got {hold_ms} and {every_ms}"
+        off_ms, down_ms = getattr(self, "off_ms", 0.0), getattr(self, "down_ms", math.inf)
+        yield off_ms <= down_ms, f"down_ms must be off_ms or more, got {down_ms} and {off_ms}"
         for key in self.row.keys:
             yield from _key_rules(key, getattr(self, key.name))
 
@@ -93,7 +95,16 @@ class FaultSpec:
     @property
     def values(self) -> tuple[float, ...]:
         """Values of its function (``catalogue.Effect``)."""
-        return tuple(float(getattr(self, each) if isinstance(each, str) else each) for each in self.row.values)
+        return self._given(self.row.values)
+
+    @property
+    def network(self) -> NetworkAct | None:
+        """What it does to datagrams, with its values; None: nothing."""
+        act = NetworkAct(self.row.effect, self.row.values) if self.row.place == Place.NETWORK else self.row.also
+        return None if act is None else act._replace(values=self._given(act.values))
+
+    def _given(self, values: tuple[float | str, ...]) -> tuple[float, ...]:
+        return tuple(float(getattr(self, each) if isinstance(each, str) else each) for each in values)
 
 
 def _key_rules(key: Key, value: Any) -> Iterator[tuple[bool, str]]:

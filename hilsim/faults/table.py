@@ -14,7 +14,7 @@ from hilsim.faults.specs import FaultSpec
 from hilsim.rng import Purpose, uniform
 from hilsim.units import TURN_CDEG
 
-VALUES = 5
+VALUES = 6
 _POSITIVE = 2**63 - 1
 _SHARE = constant(Purpose.FAULT_SHARE)
 
@@ -30,7 +30,7 @@ class FaultTable(NamedTuple):
         ramp_ns: ``float64[n, 2]``, times in which it comes and goes.
         is_exponential: ``bool[n]``, how it comes.
         seed: ``int64[n]``, seed of its random numbers, which does not depend on other faults.
-        value: ``float64[n, 5]``, values of its function.
+        value: ``float64[n, 6]``, values of its function.
         share: ``float64[n]``, share of the firings that it befalls.
         channel: ``bool[n, c]``, whether it befalls a channel.
         sector: ``float64[n, 4]``: start azimuth and width (0.01 deg), lowest and highest elevation (deg).
@@ -93,7 +93,7 @@ def build_fault_table(specs: Sequence[FaultSpec], channels: int, seed: int) -> F
         adds=Effect.ECHO in effects,
         falsifies=not effects.isdisjoint({Effect.ERROR, Effect.BYTE, Effect.ORDER, Effect.READING}),
         turns=Effect.TURN in effects,
-        tells=not effects.isdisjoint({Effect.STAMP, Effect.PULSE, Effect.SENTENCE, Effect.THERMAL}),
+        tells=not effects.isdisjoint({Effect.STAMP, Effect.PULSE, Effect.SENTENCE, Effect.THERMAL, Effect.MASTER}),
     )
 
 

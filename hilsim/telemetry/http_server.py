@@ -3,10 +3,11 @@
 import asyncio
 import logging
 import socket
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
 
 from hilsim.limits import REQUEST_HEADER_BYTES, REQUEST_S
 from hilsim.telemetry.guard import BoundedConnections, ClientFaults
@@ -22,15 +23,20 @@ _MAX_LINES = 64
 
 
 @asynccontextmanager
-async def served(app: web.Application, listening: socket.socket, held: Collection[asyncio.BaseProtocol] = ()) -> AsyncIterator[None]:
+async def served(
+    app: web.Application, listening: socket.socket, held: Collection[asyncio.BaseProtocol] = (), *, answers: Callable[[], bool] | None = None
+) -> AsyncIterator[None]:
     """Serve an application while the block runs.
 
     Args:
         app: Application that answers requests; bodies reach it as they were sent, never decompressed.
         listening: Socket that listens.
         held: Connections that are never closed to make room for new ones.
+        answers: Whether requests are answered now; while they are not, connections are closed.
     """
     connections = BoundedConnections(held)
+    if answers is not None:
+        app.middlewares.insert(0, _answering(answers))
     app.middlewares.insert(0, connections.middleware())
     runner = web.AppRunner(
         app,
@@ -54,6 +60,16 @@ async def served(app: web.Application, listening: socket.socket, held: Collectio
         if listener is not None:
             listener.close()
         await runner.cleanup()
+
+
+def _answering(answers: Callable[[], bool]) -> Middleware:
+    @web.middleware
+    async def answer(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if not answers() and request.transport is not None:
+            request.transport.abort()
+        return await handler(request)
+
+    return answer
 
 
 async def read_body(request: web.Request) -> bytes:

@@ -127,10 +127,11 @@ def _bind(opened: socket.socket, spec: SocketSpec) -> tuple[str, ...]:
     """Bind; a port may be shared with a receiver on this host that listens on all addresses; any other port in use is an error.
 
     SO_REUSEADDR makes that sharing possible, but would also let a second sender bind the very same address and port unnoticed. So the table of
-    bound sockets is read after binding; of two racing processes at least one sees the other.
+    bound sockets is read after binding; of two racing processes at least one sees the other. A port that the kernel chooses shall be a free one: with
+    SO_REUSEADDR it may be another sender's.
     """
     try:
-        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, int(spec.source_port != 0))
         opened.bind((spec.source, spec.source_port))
     except OSError as error:
         if error.errno == errno.EADDRINUSE:

@@ -20,6 +20,7 @@ from hilsim.capture.pcap import CaptureFile, PcapWriter
 from hilsim.config.profiles import profiles_directory
 from hilsim.families.cepton.protocol.info import encode_info_packet
 from hilsim.families.ouster.protocol.metadata import metadata_document
+from hilsim.faults.catalogue import FAULTS, REQUIRED
 from hilsim.parts.external.messages import OBJECT_DTYPE, MessageKind, Shape, encode, poses_of
 from hilsim.protocols.gazebo_discovery import Advertised, DiscoveryType, encode_discovery
 from hilsim.read.background.files.archive import write_archive
@@ -391,6 +392,22 @@ def json_requests(_: Path) -> list[bytes]:
         b'{"do": "change", "change": {"kind": "clear", "at_s": 4.5, "name": "dead_*"}}',
         b'{"id": "b", "do": "seek", "position_s": 12.5, "replay": "front"}',
     ]
+
+
+def faults(_: Path) -> list[bytes]:
+    """A request for each fault of the catalogue, with all its keys."""
+    tables = [
+        {"kind": row.kind, "on": "*", "name": "a", "for_s": 2.0, "ramp_s": 0.5, "ramp_out_s": 0.5, "ramp": "linear", "seed": 3}
+        | {key.name: [1, 3] if key.default is REQUIRED else key.default for key in row.keys}
+        for row in FAULTS
+    ]
+    return [json.dumps({"do": "change", "change": {"kind": "fault", "fault": table}}).encode() for table in tables]
+
+
+def fault_scripts(_: Path) -> list[bytes]:
+    """Three faults, and their end, as TOML."""
+    changes = [_toml_of(json.loads(request)["change"]) for request in faults(_)] + [b'at_s = 9.5\nkind = "clear"\nname = "a*"\n']
+    return [b"".join(b"[[change]]\n" + change for change in (*changes[at : at + 3], changes[-1])) for at in range(0, len(FAULTS), 3)]
 
 
 def requests(_: Path) -> list[bytes]:

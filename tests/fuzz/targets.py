@@ -5,6 +5,7 @@ import contextlib
 import io
 import json
 import logging
+from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ import numpy as np
 
 from hilsim.assembly.build import build_lidar, build_scenery
 from hilsim.assembly.changed import RigState, lidar_after
+from hilsim.assembly.network import network_faults
 from hilsim.capture.pcap import CaptureFile
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.rig import load_rig
@@ -331,7 +333,12 @@ def _request(data: bytes, _: Path) -> None:
 @lru_cache(maxsize=1)
 def _room(folder: Path) -> tuple[RigState, LidarEmulator]:
     """A room whose objects and sensor have the names of the corpus, and the sensor."""
-    rig = load_rig(write_rig(folder, ROOM.split("[[sensor]]")[0] + '[[sensor]]\nname = "roof"\nprofile = "vlp16"\n'))
+    rig = load_rig(
+        write_rig(
+            folder,
+            ROOM.split("[[sensor]]")[0] + '[[sensor]]\nname = "roof"\nprofile = "vlp16"\ngps = { latitude_deg = 36.8, longitude_deg = -2.4 }\n',
+        )
+    )
     scenery = build_scenery(rig)
     state = RigState.at_start(rig, scenery)
     for name in ("walker", "a"):
@@ -343,7 +350,9 @@ def _change(data: bytes, folder: Path) -> None:
     former, lidar = _room(folder)
     change = parse_request(data.decode(errors="replace")).get("change")
     if isinstance(change, dict):
-        state = former.after(parse_change(change))
+        parsed = parse_change(change)
+        network_faults(former.rig, (replace(parsed, at_s=parsed.at_s or 1.0),))
+        state = former.after(parsed)
         _ = lidar_after(lidar, lidar, state, 0).plan
 
 
@@ -424,6 +433,8 @@ TARGETS = {
         Target(name="control", corpus=corpus.commands, mutate=spoil_text, run=_control),
         Target(name="request", corpus=corpus.json_requests, mutate=spoil_text, run=_request),
         Target(name="change", corpus=corpus.json_requests, mutate=spoil_text, run=_change, cpu_s=2.0),
+        Target(name="fault", corpus=corpus.faults, mutate=spoil_text, run=_change, cpu_s=2.0),
+        Target(name="fault-script", corpus=corpus.fault_scripts, mutate=spoil_text, run=partial(_script, "toml"), suffix=".toml"),
         Target(name="http", corpus=corpus.requests, mutate=spoil_bytes, run=_http),
     )
 }

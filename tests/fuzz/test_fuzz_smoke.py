@@ -47,6 +47,8 @@ COUNTS = {
     "control": 240,
     "request": 240,
     "change": 36,
+    "fault": 92,
+    "fault-script": 36,
 }
 """Inputs a target: ten seconds of a core in all."""
 pytestmark = [pytest.mark.extended, pytest.mark.timeout(1200)]

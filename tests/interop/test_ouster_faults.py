@@ -16,6 +16,7 @@ FAULTS = {
     "biased": [{"kind": "range_bias", "bias_m": 0.5}],
     "jumped": [{"kind": "clock_jump", "jump_s": 2.0}],
     "mixed": [{"kind": "mixed_firmware", "channels_by": 5}],
+    "restarted": [{"kind": "brown_out", "at_s": 0.05, "off_ms": 50.0, "down_ms": 100.0, "drift_ppm": 0.0}],
 }
 
 
@@ -55,6 +56,12 @@ def test_stamps_are_off_by_the_jump_and_ranges_are_not(read_by_sdk):
     assert np.array_equal(clean, jumped)
     assert (clean_ns > 0).sum() == clean_ns.size - 1  # the very first is held at 0, however early the encoder triggers it
     assert (jumped_ns - clean_ns == 2_000_000_000)[clean_ns > 0].all()
+
+
+def test_after_a_brown_out_stamps_count_from_power_up(read_by_sdk):
+    (_, clean_ns), (_, counted_ns) = read_by_sdk["clean"], read_by_sdk["restarted"]
+    assert len(clean_ns) - len(counted_ns) == pytest.approx(64, abs=1)  # a tenth of a second
+    assert np.abs(clean_ns[-40:] - counted_ns[-40:] - 100_000_000).max() <= 8  # the power came back at 0.1 s
 
 
 def test_mixed_rows_are_those_of_other_lasers(read_by_sdk):

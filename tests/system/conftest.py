@@ -43,7 +43,7 @@ class Receiver:
     def take(self, count, timeout_s=20.0):
         """``count`` payloads with their source addresses."""
         self.sock.settimeout(timeout_s)
-        return [self.sock.recvfrom(2000) for _ in range(count)]
+        return [self.sock.recvfrom(65_535) for _ in range(count)]
 
     def drain(self):
         """Everything that waits now."""
@@ -51,7 +51,7 @@ class Receiver:
         found = []
         with contextlib.suppress(BlockingIOError):
             while True:
-                found.append(self.sock.recvfrom(2000))
+                found.append(self.sock.recvfrom(65_535))
         return found
 
 

@@ -137,6 +137,53 @@ def bench(daemon, rig, receiver):
     return running, Unit(running, lidar), imu
 
 
+def test_after_a_brown_out_the_sensor_is_initialized_with_what_was_saved(bench, tmp_path):
+    _, unit, _ = bench
+    first_id = unit.packets()[0].initialization_id
+    unit.set({"lidar_mode": "1024x10"})
+    hilsim.connect(tmp_path / "control").fault("brown_out", "roof", off_ms=500.0, down_ms=1000.0)
+    with pytest.raises(OSError, match=r"closed|reset|Remote end"):
+        until(lambda: not unit.get("sensor/metadata"))
+    until(lambda: answers(unit))
+    unit.await_status("RUNNING")
+    metadata, packets = unit.packets()
+    assert (metadata.columns_per_frame, metadata.initialization_id) == (512, first_id + 2)
+    assert packets.columns["timestamp_ns"].max() < 30_000_000_000
+
+
+def test_without_its_master_the_sensor_listens_and_its_clock_runs_free(bench, tmp_path):
+    _, unit, _ = bench
+    control = hilsim.connect(tmp_path / "control")
+    with pytest.raises(hilsim.HilsimError, match="must follow time from the network"):
+        control.fault("ptp_lost", "roof")
+    unit.set({"timestamp_mode": "TIME_FROM_PTP_1588"})
+
+    def port_state():
+        return unit.get("time/ptp")["port_data_set"]["port_state"]
+
+    assert port_state() == "SLAVE"
+    control.fault("ptp_lost", "roof", drift_ppm=200_000.0)
+    until(lambda: port_state() == "LISTENING")
+    assert pace(unit) == pytest.approx(1.2, abs=0.01)
+    control.clear("ptp_lost")
+    until(lambda: port_state() == "SLAVE")
+    until(lambda: pace(unit) == pytest.approx(1.0, abs=0.01))
+
+
+def pace(unit):
+    """Time by stamps over time by columns, of packets that come now."""
+    _, packets = unit.packets()
+    stamps, columns = (packets.columns[name].ravel().astype(float) for name in ("timestamp_ns", "measurement_id"))
+    return (stamps[-1] - stamps[0]) / ((np.diff(columns) % 512).sum() * 1e8 / 512)
+
+
+def answers(unit):
+    try:
+        return bool(unit.get("sensor/metadata"))
+    except OSError:
+        return False
+
+
 def test_packets_follow_what_clients_set_while_they_flow(bench, receiver, tmp_path):
     _, unit, imu = bench
     metadata, packets = unit.packets()

@@ -152,6 +152,35 @@ def test_a_reset_is_a_pause_after_which_saved_settings_are_back(bench, reset):
     until(lambda: rpm(packets(data)) == pytest.approx(600, abs=6))
 
 
+def test_a_brown_out_leaves_requests_without_an_answer_and_then_saved_settings_hold(bench):
+    _, client, data, _, control = bench
+    assert client.post("/cgi/setting", returns="Last")[0] == 204
+    assert client.post("/cgi/save", data="submit")[0] == 204
+    assert client.post("/cgi/setting", returns="Dual")[0] == 204
+    control.fault("brown_out", "lidar", off_ms=500.0, down_ms=1500.0)
+    with pytest.raises(OSError, match=r"closed|reset|Remote end"):
+        until(lambda: not client.json("settings.json"))
+    refused_s = time.monotonic()
+    until(lambda: answers(client))
+    assert time.monotonic() - refused_s > 0.5
+    until(lambda: client.json("settings.json")["returns"] == "Last")
+    found = packets(data)
+    assert set(found["return_mode"]) == {0x38}
+    assert found["timestamp"].max() < 30e6
+
+
+def flattened(document):
+    for value in document.values():
+        yield from flattened(value) if isinstance(value, dict) else [value]
+
+
+def answers(client):
+    try:
+        return bool(client.json("status.json"))
+    except OSError:
+        return False
+
+
 def test_saved_settings_are_those_of_the_next_start_where_the_rig_names_a_file(daemon, tmp_path, receiver):
     data, other, position = receiver(), receiver(), receiver()
     rig = SCENE.replace("seed = 5", "seed = 5\nlead_ms = 8.0") + sensor("lidar", data.port, position.port) + WEB + 'saved_file = "saved.json"\n'
@@ -298,11 +327,16 @@ def test_a_broken_sensor_says_on_its_page_what_its_packets_show(bench):
     _, client, data, position, control = bench
     control.fault("motor_stall", ramp_s=0.5)
     control.fault("pps_error")
-    control.fault("overheated", temperature_c=80)
     until(lambda: client.json("status.json")["motor"]["rpm"] == 0)
     assert rpm(packets(data)) == pytest.approx(0, abs=3)
     assert client.json("status.json")["gps"]["pps_state"] == "Error"
+    control.fault("overheated", temperature_c=80)
+    until(lambda: client.json("status.json")["motor"]["state"] == "Disabled")
+    assert client.json("status.json")["laser"]["state"] == "Disabled"
+    assert set(flattened(client.json("diag.json"))) == {0}
+    assert client.json("settings.json")["rpm"] == 600
     position.drain()
+    position.take(2)
     assert (*position.take(1)[0][0][202:205],) == (3, 1, 80)
     control.clear()
     until(lambda: client.json("status.json")["motor"]["rpm"] == 600)

@@ -4,7 +4,7 @@ import asyncio
 import os
 import socket
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any
 
@@ -19,6 +19,8 @@ from hilsim.registry import family_part
 from hilsim.sensor.time_input import TimeInput
 
 _BACKLOG = 16
+_LOOK_S = 0.1
+"""Period in which it is looked for power that is back."""
 
 
 class SensorInterface(ABC):
@@ -52,6 +54,10 @@ class SensorInterface(ABC):
     @abstractmethod
     async def load_saved(self) -> None:
         """Take over saved settings; packets flow."""
+
+    @abstractmethod
+    async def start_again(self) -> None:
+        """After a loss of power: saved settings hold, and times are counted anew. Packets are what the fault makes of them."""
 
     @abstractmethod
     def restore(self) -> None:
@@ -126,21 +132,31 @@ class SensorInterfaces(Part):
     async def serve(self, changes: Changes) -> AsyncIterator[None]:
         """Answer requests; saved settings are taken over when packets flow."""
         async with AsyncExitStack() as stack:
+            served = []
             for interface in self._interfaces:
-                sensor = ServedSensor(self.context, interface.number, interface.web, self._flows, changes, self._heard)
-                await interface.serve(stack, sensor)
-            loading = asyncio.create_task(self._load_saved(changes), name="saved-settings")
+                served.append(ServedSensor(self.context, interface.number, interface.web, self._flows, changes, self._heard))
+                await interface.serve(stack, served[-1])
+            following = asyncio.create_task(self._follow(changes, served), name="saved-settings")
             try:
                 yield
             finally:
-                loading.cancel()
+                following.cancel()
                 with suppress(asyncio.CancelledError):
-                    await loading
+                    await following
 
-    async def _load_saved(self, changes: Changes) -> None:
+    async def _follow(self, changes: Changes, served: Sequence[ServedSensor]) -> None:
+        """Take over saved settings at the start, and whenever power is back."""
         await changes.begun()
         for interface in self._interfaces:
             await interface.load_saved()
+        while served:
+            await asyncio.sleep(_LOOK_S)
+            for interface, sensor in zip(self._interfaces, served, strict=True):
+                if not sensor.has_power:
+                    sensor.is_up = False
+                elif not sensor.is_up:
+                    await interface.start_again()
+                    sensor.is_up = True
 
     def stop(self) -> None:
         """Close the ports."""

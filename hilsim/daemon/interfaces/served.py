@@ -9,6 +9,7 @@ from hilsim.daemon.flows import Flows
 from hilsim.daemon.parts import Changes, RigContext
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.errors import ConfigError, HilsimError
+from hilsim.faults.catalogue import BROWN_OUT
 from hilsim.sensor.time_input import TimeInput
 from hilsim.transmit.specs import SocketSpec
 
@@ -23,6 +24,7 @@ class ServedSensor:
         web: Its table ``[sensor.web]``.
         setting: Setting of the sensor as the rig has it.
         saved_file: File of saved settings; None without one.
+        is_up: Whether it has started since it had power again.
     """
 
     def __init__(
@@ -33,6 +35,7 @@ class ServedSensor:
         self.spec: SensorSpec = context.rig.spec.sensor[number]
         self.setting = context.rig.lidars[number]
         self.saved_file = context.rig.directory / web.saved_file if web.saved_file else None
+        self.is_up = True
         self._flows, self._heard, self._sends = flows, heard, sensor_flows(self.spec, self.setting)
 
     @property
@@ -44,6 +47,18 @@ class ServedSensor:
     def fires(self) -> bool:
         """Whether its lasers fire now."""
         return self.changes.lidar(self.spec.name)[1]
+
+    @property
+    def has_power(self) -> bool:
+        """Whether no fault on command has taken its power."""
+        now_ns = self.changes.clock.now_ns()
+        failures = [fault for fault in self.lidar.setting.faults if fault.kind == BROWN_OUT and now_ns < fault.end_ns]
+        return not any(0 <= now_ns - fault.begin_ns < 1e6 * getattr(fault, "down_ms", 0.0) for fault in failures)
+
+    @property
+    def answers(self) -> bool:
+        """Whether it answers requests."""
+        return self.is_up and self.has_power
 
     @property
     def time_input(self) -> TimeInput | None:

@@ -12,11 +12,13 @@ from hilsim.faults.catalogue import Effect
 from hilsim.faults.table import FaultTable, passed_ns, strength
 from hilsim.rng import Purpose, normal, uniform_pair
 from hilsim.sensor.clock import rig_from_device
+from hilsim.sensor.specs import PpsState
 from hilsim.units import HOUR_US, NS_PER_S
 from hilsim.world.platforms.platform import Platform
 
 _TURN, _STAMP, _PULSE, _SENTENCE = constant(Effect.TURN), constant(Effect.STAMP), constant(Effect.PULSE), constant(Effect.SENTENCE)
-_THERMAL = constant(Effect.THERMAL)
+_THERMAL, _MASTER = constant(Effect.THERMAL), constant(Effect.MASTER)
+_SYNCHRONIZING, _LOCKED = constant(PpsState.SYNCHRONIZING), constant(PpsState.LOCKED)
 _EDGE, _CHARACTER = constant(Purpose.FAULT_EDGE), constant(Purpose.FAULT_CHARACTER)
 _FIRST_PRINTABLE, _PRINTABLES = 0x20, 95
 
@@ -44,12 +46,13 @@ def slipped_turns(rare: Rare | None, plan: LidarPlan, device_ns: int) -> float:
 def _error_ns(faults: FaultTable, rig_ns: int, utc_ns: int) -> float:
     error_ns, second = 0.0, utc_ns // NS_PER_S
     for row in range(faults.effect.size):
-        if faults.effect[row] == _PULSE:
+        if faults.effect[row] == _PULSE or faults.effect[row] == _MASTER:
             error_ns += faults.value[row, 1] * 1e-6 * passed_ns(faults, row, rig_ns)
         if faults.effect[row] != _STAMP:
             continue
         acts = strength(faults, row, rig_ns)
-        error_ns += faults.value[row, 0] * 1e9 * acts + faults.value[row, 1] * 1e-6 * passed_ns(faults, row, rig_ns)
+        down_ns = 1e6 * faults.value[row, 5]
+        error_ns += faults.value[row, 0] * 1e9 * acts + faults.value[row, 1] * 1e-6 * max(passed_ns(faults, row, rig_ns) - down_ns, 0.0)
         if acts > 0.0 and faults.value[row, 2] > 0.0:
             error_ns += acts * faults.value[row, 2] * 1e9 * normal(faults.seed[row], 0, second, _EDGE)
         if acts > 0.0 and faults.value[row, 3] > 0.0:
@@ -59,13 +62,25 @@ def _error_ns(faults: FaultTable, rig_ns: int, utc_ns: int) -> float:
     return error_ns
 
 
+@kernel
+def _powered_up_ns(faults: FaultTable, rig_ns: int) -> int:
+    """Rig time at which the sensor got its power again, the last time before ``rig_ns``; -1 where none has failed."""
+    powered_ns = -1
+    for row in range(faults.effect.size):
+        if faults.effect[row] == _STAMP and faults.value[row, 5] > 0.0 and strength(faults, row, rig_ns) > 0.0:
+            powered_ns = max(powered_ns, faults.begin_ns[row] + math.floor(1e6 * faults.value[row, 5]))
+    return min(powered_ns, rig_ns)
+
+
 @borrowing_kernel
-def stamp_error_ns(rare: Rare | None, plan: LidarPlan, device_ns: int) -> int:
-    """Time by which faults falsify stamps at a device time; ``rare`` is the plan's."""
+def falsified_ns(rare: Rare | None, plan: LidarPlan, stamp_ns: int, device_ns: int) -> int:
+    """A stamp in nanoseconds as faults falsify it; ``rare`` is the plan's."""
     if rare is None or not rare.faults.tells:
-        return 0
+        return stamp_ns
     rig_ns = rig_from_device(plan.clock, device_ns)
-    return math.floor(_error_ns(rare.faults, rig_ns, plan.clock.utc_epoch_ns + rig_ns) + 0.5)
+    powered_ns = _powered_up_ns(rare.faults, rig_ns)
+    counted_ns = stamp_ns if powered_ns < 0 else rig_ns - powered_ns
+    return counted_ns + math.floor(_error_ns(rare.faults, rig_ns, plan.clock.utc_epoch_ns + rig_ns) + 0.5)
 
 
 @borrowing_kernel
@@ -74,7 +89,7 @@ def falsified_us(rare: Rare | None, plan: LidarPlan, stamp_us: int, device_ns: i
     if rare is None or not rare.faults.tells:
         return stamp_us
     faults, rig_ns = rare.faults, rig_from_device(plan.clock, device_ns)
-    shown_us = (stamp_us + stamp_error_ns(rare, plan, device_ns) // 1000) % HOUR_US
+    shown_us = (falsified_ns(rare, plan, stamp_us * 1000, device_ns) // 1000) % HOUR_US
     for row in range(faults.effect.size):
         if faults.effect[row] == _STAMP and faults.value[row, 4] > 0.0 and strength(faults, row, rig_ns) > 0.0:
             since_us = (rig_ns - faults.begin_ns[row]) // 1000
@@ -90,6 +105,8 @@ def pulse_state(rare: Rare | None, plan: LidarPlan, rig_ns: int) -> int:
         for row in range(rare.faults.effect.size):
             if rare.faults.effect[row] == _PULSE and strength(rare.faults, row, rig_ns) > 0.0:
                 state = int(rare.faults.value[row, 0])
+        if state == _LOCKED and _powered_up_ns(rare.faults, rig_ns) >= 0:
+            state = _SYNCHRONIZING
     return state
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, kernel, stage_kernel
-from hilsim.emulator.breaking.head_and_clock import stamp_error_ns
+from hilsim.emulator.breaking.head_and_clock import falsified_ns
 from hilsim.emulator.families.own import FIRINGS, family_kernels
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import first_sequence_of
@@ -64,9 +64,9 @@ def _encode_points(
     sequences, channels = plan.sequences_per_packet, plan.firing_offset_ns.size
     first_ns = first_sequence_of(plan, packet) * plan.sequence_ns
     before_us = _previous_point_us(plan, first_ns)
-    error_us = stamp_error_ns(plan.rare, plan, first_ns) // 1000  # of all points alike: they are counted from each other
+    shown_us = falsified_ns(plan.rare, plan, before_us * 1000, first_ns) // 1000  # of all points alike: they are counted from each other
     points = sequences * channels * plan.choice.size
-    at = offset + write_stdv_header(own.header_version, before_us + error_us, points, packet, payload[offset:])
+    at = offset + write_stdv_header(own.header_version, shown_us, points, packet, payload[offset:])
     for sequence in range(sequences):
         for channel in range(channels):
             firing_ns = first_ns + sequence * plan.sequence_ns + plan.firing_offset_ns[channel]

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from hilsim.compilation.jit import borrowing_kernel, constant, inlined_kernel, kernel, signed, stage_kernel
 from hilsim.compilation.lane_math import sines_and_cosines
 from hilsim.compilation.lanes import WIDTH, Doubles, load_lanes, store_lanes
-from hilsim.emulator.breaking.head_and_clock import stamp_error_ns
+from hilsim.emulator.breaking.head_and_clock import falsified_ns
 from hilsim.emulator.families.aiming import COSINE, LEVEL, RISE, SINE
 from hilsim.emulator.families.own import FIRINGS, family_kernels
 from hilsim.emulator.inertial import felt_motion
@@ -125,7 +125,7 @@ def own_clock_ns(clock: DeviceClock, device_ns: int) -> int:
 @kernel
 def _stamp_ns(plan: LidarPlan, device_ns: int) -> int:
     """Stamp of a packet, with what faults make of it."""
-    return max(own_clock_ns(plan.clock, device_ns) + stamp_error_ns(plan.rare, plan, device_ns), 0)
+    return max(falsified_ns(plan.rare, plan, own_clock_ns(plan.clock, device_ns), device_ns), 0)
 
 
 @kernel

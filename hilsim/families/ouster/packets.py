@@ -22,7 +22,7 @@ from hilsim.compilation.lanes import (
     select,
     store_lanes,
 )
-from hilsim.emulator.breaking.head_and_clock import stamp_error_ns
+from hilsim.emulator.breaking.head_and_clock import falsified_ns
 from hilsim.emulator.inertial import felt_motion, origin_of
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.schedule import first_sequence_of
@@ -109,7 +109,7 @@ def own_clock_ns(own: Any, clock: DeviceClock, device_ns: int) -> int:
 @kernel
 def _shown_ns(own: Any, plan: LidarPlan, device_ns: int) -> int:
     """Time that its clock shows, with what faults make of it."""
-    shown_ns: int = own_clock_ns(own, plan.clock, device_ns) + stamp_error_ns(plan.rare, plan, device_ns)
+    shown_ns: int = falsified_ns(plan.rare, plan, own_clock_ns(own, plan.clock, device_ns), device_ns)
     return shown_ns
 
 

@@ -5,7 +5,7 @@ Each event is logged once; a fault of the link has no effect on the rest of the 
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
 import structlog
@@ -38,12 +38,13 @@ _CLOSING_S = 2.0
 
 
 @asynccontextmanager
-async def serve_link(vehicle: FlyingVehicle, make_change: MakeChange | None = None) -> AsyncIterator[None]:
+async def serve_link(vehicle: FlyingVehicle, make_change: MakeChange | None = None, ranges: Sequence[str] = ()) -> AsyncIterator[None]:
     """Maintain the link of a vehicle and forward to ground stations while the block runs; all links and ports are closed at its end.
 
     Args:
         vehicle: The vehicle.
         make_change: Makes a timed change, for failures that ground stations inject; None: the controller gets the commands.
+        ranges: Names of the rig's range sensors, which they can break as well.
 
     Raises:
         LinkError: a port on which hilsim listens cannot be opened.
@@ -54,14 +55,14 @@ async def serve_link(vehicle: FlyingVehicle, make_change: MakeChange | None = No
             if vehicle.spec.controller.kind in ("hold", "ardupilot"):
                 yield
             else:
-                async with _kept_link(vehicle, make_change):
+                async with _kept_link(vehicle, make_change, ranges):
                     yield
         finally:
             teller.cancel()
 
 
 @asynccontextmanager
-async def _kept_link(vehicle: FlyingVehicle, make_change: MakeChange | None) -> AsyncIterator[None]:
+async def _kept_link(vehicle: FlyingVehicle, make_change: MakeChange | None, ranges: Sequence[str]) -> AsyncIterator[None]:
     shared = vehicle.loop_setup.shared
     stations = [station_of(station) for station in vehicle.spec.ground_station]
     async with forward(
@@ -73,7 +74,7 @@ async def _kept_link(vehicle: FlyingVehicle, make_change: MakeChange | None) -> 
         listener=vehicle.note_frame,
     ) as forwarder:
         vehicle.forwarder = forwarder
-        injector = _injector(vehicle, forwarder, make_change) if make_change is not None else None
+        injector = _injector(vehicle, forwarder, make_change, ranges) if make_change is not None else None
         endpoint = endpoint_of(vehicle.spec.controller, vehicle.line)
         keeper = _Keeper(vehicle, forwarder, endpoint)
         async with contextlib.AsyncExitStack() as opened, asyncio.TaskGroup() as tasks:
@@ -93,11 +94,12 @@ async def _kept_link(vehicle: FlyingVehicle, make_change: MakeChange | None) -> 
                 vehicle.forwarder = None
 
 
-def _injector(vehicle: FlyingVehicle, forwarder: Forwarder, make_change: MakeChange) -> FailureInjector:
+def _injector(vehicle: FlyingVehicle, forwarder: Forwarder, make_change: MakeChange, ranges: Sequence[str]) -> FailureInjector:
     word = vehicle.loop_setup.shared.session.word
     return FailureInjector(
         controller=lambda: (int(word[SessionWord.SYSTEM]), int(word[SessionWord.COMPONENT])),
         motors=len(vehicle.profile.rotors),
+        ranges=ranges,
         make_change=make_change,
         answer=forwarder.answer,
     )

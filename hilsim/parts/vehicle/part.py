@@ -9,6 +9,7 @@ from hilsim.config.rig import Rig
 from hilsim.daemon.parts import Actor, Breaker, Change, Changes, Part, RigClock, RigContext, Viewer
 from hilsim.emulator.setting import LidarSetting
 from hilsim.errors import ConfigError
+from hilsim.faults.catalogue import Place
 from hilsim.parts.vehicle.actor import VehicleActor
 from hilsim.parts.vehicle.flying import FlyingVehicle, build_vehicle
 from hilsim.parts.vehicle.link import serve_link
@@ -111,7 +112,8 @@ class VehiclePart(Part):
 
     def serve(self, changes: Changes) -> AbstractAsyncContextManager[object]:
         """Serve the link to the controller, and the ports for ground stations."""
-        return nullcontext() if self.vehicle is None else serve_link(self.vehicle, changes.make)
+        ranges = [name for place, name in self.context.rig.spec.befallen if place == Place.RANGE]
+        return nullcontext() if self.vehicle is None else serve_link(self.vehicle, changes.make, ranges)
 
     @property
     def summary(self) -> str:

@@ -7,6 +7,7 @@ All times are rig times.
 import time
 from collections.abc import Sequence
 from enum import IntEnum
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 from zlib import crc32
 
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from hilsim.compilation.atomics import publish, shared_words
 from hilsim.compilation.jit import by_reference
-from hilsim.faults.catalogue import RAW_EFFECTS, Effect
+from hilsim.faults.catalogue import RAW_EFFECTS, Effect, NetworkAct
 from hilsim.faults.specs import FaultSpec
 from hilsim.faults.table import fault_seed
 from hilsim.limits import HELD_DATAGRAMS, INJECTED_FAULTS
@@ -51,6 +52,14 @@ class NetworkFault(NamedTuple):
 
     spec: FaultSpec
     cut_ns: int = NEVER_NS
+
+    @property
+    def act(self) -> NetworkAct:
+        """What it does, with its values."""
+        act = self.spec.network
+        if act is None:
+            raise AssertionError(f"{self.spec.kind} must be a fault that acts upon datagrams")
+        return act
 
 
 class Pool(IntEnum):
@@ -210,7 +219,8 @@ class BrokenNetwork:
 
     def _befalls(self, fault: NetworkFault, row: int) -> bool:
         name, is_raw = self._names[row]
-        return fault.spec.befalls(name) and (is_raw or fault.spec.row.effect not in RAW_EFFECTS)
+        act = fault.act
+        return fault.spec.befalls(name) and fnmatchcase(name.partition("/")[2], act.flows) and (is_raw or act.effect not in RAW_EFFECTS)
 
     def set_faults(self, faults: Sequence[NetworkFault], until_ns: int = NEVER_NS) -> bool:
         """Put faults in force; the former half may be used until the kernel takes its next datagram.
@@ -226,11 +236,11 @@ class BrokenNetwork:
                 kept[fault.spec] = next(unused)
                 arrays.free_ns[kept[fault.spec]] = 0
         for place, fault in enumerate(_ordered(faults)):
-            row, spec = self._row(half, place), fault.spec
-            arrays.effect[row], arrays.memory[row] = spec.row.effect, kept[spec]
+            row, spec, act = self._row(half, place), fault.spec, fault.act
+            arrays.effect[row], arrays.memory[row] = act.effect, kept[spec]
             arrays.begin_ns[row], arrays.end_ns[row], arrays.cut_ns[row] = spec.begin_ns, spec.end_ns, fault.cut_ns
             arrays.ramp_ns[row], arrays.is_exponential[row] = (1e9 * spec.ramp_s, 1e9 * spec.ramp_out_s), spec.ramp == "exponential"
-            arrays.seed[row], arrays.value[row, : len(spec.values)] = fault_seed(spec, self._seed), spec.values
+            arrays.seed[row], arrays.value[row, : len(act.values)] = fault_seed(spec, self._seed), act.values
             arrays.befalls[row] = False
             for flow in self._names:
                 arrays.befalls[row, flow] = self._befalls(fault, flow)
@@ -252,15 +262,16 @@ class BrokenNetwork:
 
 
 def _ordered(faults: Sequence[NetworkFault]) -> list[NetworkFault]:
-    return sorted(faults, key=lambda fault: fault.spec.row.effect)
+    return sorted(faults, key=lambda fault: fault.act.effect)
 
 
 def earliest_ns(faults: Sequence[NetworkFault], start_ns: int) -> int:
     """Rig time from which datagrams must be known for those that leave at ``start_ns`` or later to be as of a network that ran from rig time 0 on."""
     delay_ms, from_ns = 0.0, start_ns
-    for spec, _ in faults:
-        first, second, third, fourth = (*spec.values, 0.0, 0.0, 0.0)[:4]
-        match spec.row.effect:
+    for fault in faults:
+        spec, act = fault.spec, fault.act
+        first, second, third, fourth = (*map(float, act.values), 0.0, 0.0, 0.0)[:4]
+        match act.effect:
             case Effect.DELAY:
                 delay_ms += first + second * (LONGEST_TAIL if fourth else 1.0)
             case Effect.REORDER | Effect.REPEAT:

@@ -19,7 +19,7 @@ from hilsim.emulator.workspace import allocate_workspace
 from hilsim.errors import ConfigError
 from tests.compiled import compiled_only
 from tests.depth import examples
-from tests.random_changes import random_change
+from tests.random_changes import random_change, random_fault
 from tests.support import write_rig
 
 ROOM = """
@@ -72,10 +72,10 @@ def room(folder):
     return rig, scenery, [build_lidar(rig, number, scenery, utc_epoch_ns=0, frames=False) for number in range(2)]
 
 
-def random_script(rng):
-    """Changes at random rig times, several of them within one packet."""
-    names = []
-    tables = [random_change(rng, names, ["front", "rear"]) for _ in range(rng.randint(4, 12))]
+def random_script(rng, share=0.0):
+    """Changes at random rig times, several of them within one packet, and a share of faults among them."""
+    names, both = [], ["front", "rear"]
+    tables = [random_fault(rng, both) if share and rng.random() < share else random_change(rng, names, both) for _ in range(rng.randint(4, 12))]
     times_ns = sorted(rng.choice([rng.randrange(STOP_NS), rng.randrange(5_000_000)]) for _ in tables)
     return tuple(replace(parse_change(table), at_s=at_ns / 1e9) for table, at_ns in zip(tables, times_ns, strict=True))
 
@@ -125,7 +125,7 @@ class Loop:
 def test_changes_given_while_packets_are_rendered_give_the_bytes_of_those_given_at_the_start(tmp_path_factory, seed):
     rng = random.Random(seed)  # noqa: S311 - no secret
     rig, scenery, lidars = room(tmp_path_factory.mktemp("room"))
-    changes = random_script(rng)
+    changes = random_script(rng, share=0.5 * (seed > 1000))  # the examples are of changes alone
     whole, _ = changing_lidars(rig, scenery, lidars, Script(Path("whole.jsonl"), changes))
     given_ns = rng.randrange(LONGEST_PACKET_NS, STOP_NS)
     at_start = [change for change in changes if change.at_ns < given_ns]

@@ -25,8 +25,11 @@ def command(unit, failure, instance=0.0, *, system=1, component=1, mask=0.0, ide
     return message.pack(packer(*STATION), **more)
 
 
-def changes(*arguments, motors=4, **keys):
-    made = changes_of(read_message(command(*arguments, **keys), COMMAND_LONG_DTYPE), motors)
+RANGES = ("tfmini", "sf45-2")
+
+
+def changes(*arguments, motors=4, ranges=RANGES, **keys):
+    made = changes_of(read_message(command(*arguments, **keys), COMMAND_LONG_DTYPE), motors, ranges)
     return made and [(each.name,) if isinstance(each, ClearChange) else (each.fault.name, each.fault.kind) for each in made]
 
 
@@ -49,6 +52,14 @@ def test_motors_are_chosen_by_number_all_or_by_a_mask():
     assert broken(motor, off) == [(1,), (2,), (3,), (4,)]
     assert broken(motor, off, math.nan, mask=0b1010) == [(2,), (4,)]
     assert changes(motor, common.FAILURE_TYPE_OK, 2.0) == [("injected-motor-*",)]
+
+
+def test_range_sensors_are_chosen_by_their_order_in_the_rig():
+    unit, off = common.FAILURE_UNIT_SENSOR_DISTANCE_SENSOR, common.FAILURE_TYPE_OFF
+    record = read_message(command(unit, off), COMMAND_LONG_DTYPE)
+    assert [each.fault.on for each in changes_of(record, 4, RANGES) if isinstance(each, FaultChange)] == [*RANGES]
+    assert changes(unit, common.FAILURE_TYPE_STUCK, 2.0)[1] == ("injected-range-2", "range_stuck")
+    assert changes(unit, off, ranges=()) is None
 
 
 @pytest.mark.parametrize(

@@ -186,3 +186,26 @@ def test_position_packets_report_a_thermal_shutdown(tmp_path):
     states = [(payload[203], payload[204]) for payload in payloads]
     assert set(states[:60]) == {(0, 0)}
     assert set(states[80:]) == {(1, 91)}
+
+
+def test_an_overheated_sensor_sends_no_data_until_the_fault_ends(tmp_path):
+    fault = {"kind": "overheated", "at_s": 0.5, "for_s": 0.3}
+    clean, faulty = (list(room(tmp_path, *tables).packets(0.0, 1.0)) for tables in ((), (fault,)))
+    kept = [packet for packet in clean if packet.stream == "position" or not 0.5 <= packet.time_ns / 1e9 < 0.8]
+    assert [packet.time_ns / 1e9 for packet in faulty] == [packet.time_ns / 1e9 for packet in kept]
+    assert [packet.payload for packet in faulty if packet.stream == "data"] == [packet.payload for packet in kept if packet.stream == "data"]
+
+
+def test_after_a_brown_out_the_clock_counts_from_power_up_without_the_pulse(tmp_path):
+    fault = {"kind": "brown_out", "at_s": 0.5, "off_ms": 200.0, "down_ms": 300.0, "for_s": 1.0, "drift_ppm": 1000.0}
+    clean, faulty = (list(room(tmp_path, *tables, keys="").packets(0.0, 2.0)) for tables in ((), (fault,)))
+    assert [packet.time_ns / 1e9 for packet in faulty] == [packet.time_ns / 1e9 for packet in clean if not 0.5 <= packet.time_ns / 1e9 < 0.8]
+    assert {packet.payload for packet in faulty if not 0.499 < packet.time_ns / 1e9 < 1.504} == {
+        packet.payload for packet in clean if not 0.499 < packet.time_ns / 1e9 < 1.504
+    }
+    broken = [packet for packet in faulty if packet.stream == "data" and 0.81 < packet.time_ns / 1e9 < 1.49]
+    counted, since = stamps_us([packet.payload for packet in broken]), np.array([packet.time_ns / 1e3 - 700_000 for packet in broken])
+    assert counted[0] == pytest.approx(since[0], abs=3000)
+    assert np.polyfit(since, counted, 1)[0] == pytest.approx(1.001, abs=1e-4)
+    states = {packet.payload[202] for packet in faulty if packet.stream == "position" and 0.81 < packet.time_ns / 1e9 < 1.49}
+    assert states == {1}

@@ -38,6 +38,8 @@ def test_each_fault_has_a_class_with_its_meaning_that_other_processes_know(row):
         ({"kind": "blocked_sector", "ramp_out_s": 1.0}, "for_s must be given with ramp_out_s"),
         ({"kind": "blocked_sector", "share": 1.5}, "share must be 0 to 1, got 1.5"),
         ({"kind": "dirty_window", "opacity": 0.5}, "opacity: unknown key"),
+        ({"kind": "brown_out", "off_ms": 2.0, "down_ms": 1.0}, "down_ms must be off_ms or more, got 1.0 and 2.0"),
+        ({"kind": "ptp_lost"}, "must follow time from the network"),
         ({"kind": "nmea_missing"}, "must have a receiver (sensor.gps)"),
         ({"kind": "pps_noisy"}, "the clock must follow a pulse"),
     ],

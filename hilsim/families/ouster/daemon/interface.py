@@ -69,6 +69,10 @@ class Interface(SensorInterface):
         except HilsimError as error:
             log.warning("sensor.ouster.saved_not_used", sensor=self.spec.name, reason=str(error))
 
+    async def start_again(self) -> None:
+        """Begin an initialisation with the saved settings."""
+        await self._sensor.start_again()
+
     def restore(self) -> None:
         """Send again, and to where the rig says."""
         self._sensor.replace(self._packets.restore())

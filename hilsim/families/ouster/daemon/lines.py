@@ -38,6 +38,8 @@ class LineServer:
         if task is None:
             raise AssertionError("asyncio serves each connection in a task")
         try:
+            if not self._sensor.answers():
+                return
             if len(self._serving) >= SENSOR_CONNECTIONS.bound:
                 writer.write(f"error: there must be at most {SENSOR_CONNECTIONS.text} connections\n".encode())
                 return

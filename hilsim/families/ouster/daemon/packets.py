@@ -20,6 +20,7 @@ from hilsim.families.ouster.packets import own_clock_ns
 from hilsim.families.ouster.protocol.metadata import metadata_document
 from hilsim.families.ouster.protocol.profiles import PROFILES, HeaderKind
 from hilsim.families.ouster.setting import OusterSetting
+from hilsim.faults.catalogue import Effect
 from hilsim.read.background.files.whole_file import replace_file
 from hilsim.sensor.clock import device_from_rig
 
@@ -77,14 +78,21 @@ class RigPackets:
         lidar, clock = self._sensor.lidar, self._sensor.changes.clock
         rig_ns = max(clock.now_ns(), 0)
         plan = lidar.plan
+        is_lost = any(fault.row.effect == Effect.MASTER and fault.begin_ns <= rig_ns < fault.end_ns for fault in lidar.setting.faults)
+        follows = bool(plan.clock.follows_pulse) and not is_lost
         return Conditions(
             address=self._sensor.spec.network.source,
             mac=source_mac(self._sensor.spec, self._sensor.setting),
             uptime_ns=int((time.monotonic() - self._begun_s) * _NS_PER_S),
             device_ns=int(own_clock_ns(plan.own, plan.clock, int(device_from_rig(plan.clock, rig_ns)))),
             utc_ns=clock.utc_epoch_ns + rig_ns,
-            is_phase_locked=lidar.setting.setup.phase_lock_deg is not None and bool(plan.clock.follows_pulse),
+            is_phase_locked=lidar.setting.setup.phase_lock_deg is not None and follows,
+            has_master=follows and self._family.setting.timestamp_mode == "TIME_FROM_PTP_1588",
         )
+
+    def answers(self) -> bool:
+        """Whether it answers requests: no fault on command has taken its power."""
+        return self._sensor.answers
 
     # Following
 

@@ -40,6 +40,9 @@ class Packets(Protocol):
     def conditions(self) -> Conditions:
         """Address, times and clock of the sensor now."""
 
+    def answers(self) -> bool:
+        """Whether it answers requests: no fault on command has taken its power."""
+
 
 class OusterSensor:
     """A sensor and its state. Requests that change something are executed one after the other."""
@@ -70,6 +73,17 @@ class OusterSensor:
     async def command(self, line: str, peer: str) -> str:
         """Answer a line at the TCP port; ``peer`` is the client's address."""
         return line_of(line, await self._execute(lambda state: command_outcome(state, line, peer)))
+
+    def answers(self) -> bool:
+        """Whether it answers requests: no fault on command has taken its power."""
+        return self._packets.answers()
+
+    async def start_again(self) -> None:
+        """Begin an initialisation with the saved settings; logged if packets cannot follow."""
+        try:
+            await self.take_over(self._state.restart())
+        except HilsimError as error:
+            log.warning("sensor.ouster.saved_not_used", sensor=self.name, reason=str(error))
 
     async def take_over(self, state: ControlState) -> None:
         """Become another state that a request has not made, as saved settings at the start.

@@ -27,7 +27,7 @@ _SERVER = "nginx"  # as a real unit names it
 async def serve_http(sensor: OusterSensor, listening: socket.socket) -> AsyncIterator[None]:
     """Answer requests to a sensor, at a socket that listens at its address, while the block runs."""
     address, port, *_ = listening.getsockname()
-    async with served(HttpServer(sensor, address, port).app(), listening):
+    async with served(HttpServer(sensor, address, port).app(), listening, answers=sensor.answers):
         yield
 
 

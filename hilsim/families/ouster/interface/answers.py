@@ -23,6 +23,7 @@ class Conditions:
         device_ns: Time stamp that packets have now.
         utc_ns: UTC.
         is_phase_locked: Whether the phase is locked.
+        has_master: Whether the clock follows a master of PTP.
     """
 
     address: str
@@ -31,6 +32,7 @@ class Conditions:
     device_ns: int = 0
     utc_ns: int = 0
     is_phase_locked: bool = False
+    has_master: bool = False
 
 
 class Answer(NamedTuple):
@@ -104,7 +106,7 @@ def telemetry_document(state: ControlState, conditions: Conditions) -> dict[str,
 
 
 def time_documents(state: ControlState, conditions: Conditions) -> Mapping[str, Any]:
-    """Documents below ``/time`` by their last name: the clocks that there are, and PTP as a sensor without a master has it."""
+    """Documents below ``/time`` by their last name: the clocks that there are, and the state of its PTP port."""
     mode, device_s = state.active["timestamp_mode"], conditions.device_ns / _NS_PER_S
     uptime_s = conditions.uptime_ns / _NS_PER_S
     return {
@@ -121,5 +123,5 @@ def time_documents(state: ControlState, conditions: Conditions) -> Mapping[str, 
             },
             "multipurpose_io": {"mode": state.active["multipurpose_io_mode"]},
         },
-        "ptp": {"profile": state.ptp_profile, "port_data_set": {"port_state": "LISTENING"}},
+        "ptp": {"profile": state.ptp_profile, "port_data_set": {"port_state": "SLAVE" if conditions.has_master else "LISTENING"}},
     }

@@ -39,6 +39,10 @@ class Interface(SensorInterface):
         """Take over saved settings."""
         await self._sensor.load_saved()
 
+    async def start_again(self) -> None:
+        """Take over saved settings, as after a reset."""
+        await self._sensor.start_again()
+
     def restore(self) -> None:
         """Send again, and to where the rig says."""
         self._sensor.restore()

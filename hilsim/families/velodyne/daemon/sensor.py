@@ -13,7 +13,7 @@ import structlog
 from hilsim.assembly.build import source_mac
 from hilsim.config.script import SensorChange
 from hilsim.daemon.interfaces.served import ServedSensor
-from hilsim.emulator.breaking.head_and_clock import pulse_state, slipped_turns
+from hilsim.emulator.breaking.head_and_clock import pulse_state, slipped_turns, thermal_status
 from hilsim.errors import HilsimError
 from hilsim.families.velodyne.protocol.web_interface import (
     GpsConditions,
@@ -97,6 +97,7 @@ class WebSensor:
             rpm=None if slipped[0] == slipped[1] else max(round(plan.head.rate_crpm / 100.0 + 60.0 * (slipped[0] - slipped[1])), 0),
             position=heard.position if heard is not None and heard.position else generated,
             uptime_s=time.monotonic() - self._begun_s,
+            is_shut_down=bool(thermal_status(plan.rare, rig_ns)[0]),
         )
 
     def document(self, name: str) -> Mapping[str, Any]:
@@ -219,6 +220,14 @@ class WebSensor:
 
     async def _boot(self) -> None:
         await asyncio.sleep(self._sensor.web.boot_s)
+        await self.start_again()
+
+    def answers(self) -> bool:
+        """Whether it answers requests: no fault on command has taken its power."""
+        return self._sensor.answers
+
+    async def start_again(self) -> None:
+        """Run with the saved settings."""
         async with self._changing:
             with suppress(HilsimError):  # the rig ends meanwhile
                 await self._apply(self.settings(), self._saved)

@@ -42,7 +42,7 @@ async def serve_sensor(sensor: WebSensor, listening: socket.socket) -> AsyncIter
     """Answer requests to a sensor, at a socket that listens at its address, while the block runs."""
     address, port, *_ = listening.getsockname()
     try:
-        async with served(SensorServer(sensor, address, port).app(), listening):
+        async with served(SensorServer(sensor, address, port).app(), listening, answers=sensor.answers):
             yield
     finally:
         await sensor.close()

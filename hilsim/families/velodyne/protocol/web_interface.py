@@ -124,6 +124,7 @@ class WebStatus:
         position: Position of the receiver as text; empty without one.
         uptime_s: Time since the start.
         rpm: Rate of the head; None: that of the settings.
+        is_shut_down: Whether the sensor has shut itself down to protect itself.
     """
 
     phase_cdeg: int
@@ -132,6 +133,7 @@ class WebStatus:
     position: str = ""
     uptime_s: float = 0.0
     rpm: int | None = None
+    is_shut_down: bool = False
 
 
 def settings_document(settings: WebSettings) -> dict[str, Any]:
@@ -153,13 +155,14 @@ def settings_document(settings: WebSettings) -> dict[str, Any]:
 
 
 def status_document(settings: WebSettings, status: WebStatus) -> dict[str, Any]:
-    """``/cgi/status.json``: at standstill the motor counts as on and the lasers are disabled (sample of a real unit)."""
-    stands = settings.rpm == _STOPPED_RPM
+    """``/cgi/status.json``: at standstill the motor counts as on and the lasers are disabled, after a protective shutdown both are disabled (samples of real units)."""
+    stands = settings.rpm == _STOPPED_RPM or status.is_shut_down
+    rpm = settings.rpm if status.rpm is None else status.rpm
     return {
         "gps": {"pps_state": status.pps, "position": status.position},
         "motor": {
-            "state": "On",
-            "rpm": settings.rpm if status.rpm is None else status.rpm,
+            "state": "Disabled" if status.is_shut_down else "On",
+            "rpm": 0 if status.is_shut_down else rpm,
             "lock": _on(status.is_locked),
             "phase": status.phase_cdeg,
         },
@@ -168,14 +171,17 @@ def status_document(settings: WebSettings, status: WebStatus) -> dict[str, Any]:
 
 
 def diagnostics_document(settings: WebSettings, status: WebStatus, seed: int) -> dict[str, Any]:
-    """``/cgi/diag.json``: raw counts; boards warm up in some minutes, and take more current while the motor turns and the lasers fire."""
+    """``/cgi/diag.json``: raw counts; boards warm up in some minutes, and take more current while the motor turns and the lasers fire.
+
+    After a protective shutdown all counts of a real unit were 0.
+    """
     fires = settings.laser and settings.rpm != _STOPPED_RPM
     warm = 1.0 - math.exp(-status.uptime_s / 300.0)
     work = 0.35 + 0.4 * (settings.rpm / 1200.0) + 0.25 * fires
-    noise = _noise(seed, int(status.uptime_s))
+    noise, lives = _noise(seed, int(status.uptime_s)), not status.is_shut_down
 
     def count(volts: float, spread: float = 2.0) -> int:
-        return min(max(round(volts / _VOLTS_PER_COUNT + spread * next(noise)), 0), _COUNT_MAX)
+        return lives * min(max(round(volts / _VOLTS_PER_COUNT + spread * next(noise)), 0), _COUNT_MAX)
 
     # Voltages are those of the real unit's sample; how far boards warm up, and the share of motor and lasers in the current, are chosen to be plausible.
     top_c, bottom_c = 24.0 + 22.0 * warm * work, 24.0 + 18.0 * warm * work
@@ -203,9 +209,9 @@ def diagnostics_document(settings: WebSettings, status: WebStatus, seed: int) ->
                 "pwr_1_25v": 0,
             },
         },
-        "vhv": 412 + round(4 * next(noise)),
-        "adc_nf": 14 + round(next(noise)),
-        "ixe": 1,
+        "vhv": lives * (412 + round(4 * next(noise))),
+        "adc_nf": lives * (14 + round(next(noise))),
+        "ixe": int(lives),
     }
 
 

@@ -8,7 +8,7 @@ Source: common.xml (``FAILURE_UNIT``, ``FAILURE_TYPE``); PX4 ``src/modules/failu
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,8 +28,8 @@ INJECT_FAILURE = 420
 ACCEPTED, TEMPORARILY_REJECTED, UNSUPPORTED = 0, 1, 3
 """``MAV_RESULT`` of an answer."""
 _OK, _OFF, _STUCK, _GARBAGE, _WRONG, _DRIFT = 0, 1, 2, 3, 4, 8
-_MOTOR = 101
-_UNITS = {0: "gyroscope", 1: "accelerometer", 2: "compass", 3: "barometer", 4: "gps", _MOTOR: "motor"}
+_RANGE, _MOTOR = 7, 101
+_UNITS = {0: "gyroscope", 1: "accelerometer", 2: "compass", 3: "barometer", 4: "gps", _RANGE: "range", _MOTOR: "motor"}
 _ENDINGS = {_OFF: "off", _STUCK: "stuck", _GARBAGE: "noisy", _WRONG: "biased"}
 FAILURES: dict[tuple[int, int], str] = {
     **{(unit, kind): f"{_UNITS[unit]}_{ending}" for unit in range(4) for kind, ending in _ENDINGS.items()},
@@ -38,23 +38,26 @@ FAILURES: dict[tuple[int, int], str] = {
     (4, _GARBAGE): "gps_garbage",
     (4, _WRONG): "gps_jump",
     (4, _DRIFT): "gps_smooth_drift",
+    **{(_RANGE, kind): f"range_{ending}" for kind, ending in ((_OFF, "off"), (_STUCK, "stuck"), (_WRONG, "wrong"))},
     (_MOTOR, _OFF): "motor_dead",
     (_MOTOR, _WRONG): "motor_weak",
 }
 """Kinds of faults by ``FAILURE_UNIT`` and ``FAILURE_TYPE``."""
 
 
-def changes_of(command: Any, motors: int) -> list[ChangeSpec] | None:
+def changes_of(command: Any, motors: int, ranges: Sequence[str] = ()) -> list[ChangeSpec] | None:
     """Changes that a command, a record of ``COMMAND_LONG``, asks for; None: it is not supported.
 
     Args:
         command: The command.
         motors: Number of the vehicle's motors; it has one of each other unit.
+        ranges: Names of the rig's range sensors.
     """
     if not (math.isfinite(command["param1"]) and math.isfinite(command["param2"])):
         return None
     unit, failure = int(command["param1"]), int(command["param2"])
-    instances = [each for each in _instances(command) if each <= (motors if unit == _MOTOR else 1)]
+    most = {_MOTOR: motors, _RANGE: len(ranges)}.get(unit, 1)
+    instances = [each for each in _instances(command) if each <= most]
     kind = FAILURES.get((unit, failure))
     if unit not in _UNITS or not instances or (failure != _OK and kind is None):
         return None
@@ -63,7 +66,7 @@ def changes_of(command: Any, motors: int) -> list[ChangeSpec] | None:
     changes: list[ChangeSpec] = []
     for instance in instances:
         name = f"injected-{_UNITS[unit]}-{instance}"
-        keys: dict[str, Any] = {"motors": (instance,)} if unit == _MOTOR else {}
+        keys: dict[str, Any] = {"motors": (instance,)} if unit == _MOTOR else {"on": ranges[instance - 1]} if unit == _RANGE else {}
         changes += [ClearChange(name=name), FaultChange(fault=FAULT_SPECS[str(kind)](name=name, **keys))]
     return changes
 
@@ -82,6 +85,7 @@ class FailureInjector:
     Args:
         controller: Gives system and component of the present flight controller; (0, 0) without one.
         motors: Number of the vehicle's motors.
+        ranges: Names of the rig's range sensors.
         make_change: Makes a timed change at once.
         answer: Sends a frame to all ground stations.
     """
@@ -91,10 +95,12 @@ class FailureInjector:
         *,
         controller: Callable[[], tuple[int, int]],
         motors: int,
+        ranges: Sequence[str] = (),
         make_change: Callable[[ChangeSpec], Awaitable[object]],
         answer: Callable[[bytes], None],
     ) -> None:
-        self._controller, self._motors, self._make_change, self._answer = controller, motors, make_change, answer
+        self._controller, self._make_change, self._answer = controller, make_change, answer
+        self._motors, self._ranges = motors, ranges
         self._one_by_one = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -116,7 +122,7 @@ class FailureInjector:
         return True
 
     async def _carry_out(self, command: Any, sender: tuple[int, int], controller: tuple[int, int]) -> None:
-        changes, result, reason = changes_of(command, self._motors), ACCEPTED, ""
+        changes, result, reason = changes_of(command, self._motors, self._ranges), ACCEPTED, ""
         if changes is None:
             result, reason = UNSUPPORTED, "the vehicle cannot fail so"
         async with self._one_by_one:
