@@ -90,7 +90,13 @@ def render_data_packet(
 
 @stage_kernel
 def render_info_packet(plan: LidarPlan, platform: Platform, framing: Framing, index: int, device_ns: int, datagram: npt.NDArray[np.uint8]) -> int:
-    """Encode the position (or information) packet assembled at ``device_ns``, the ``index``-th of its stream; returns the datagram's size in bytes."""
+    """Encode the position (or information) packet assembled at ``device_ns``, the ``index``-th of its stream.
+
+    Returns:
+        The datagram's size in bytes; 0: it is not sent.
+    """
+    if not plan.position.is_sent:
+        return 0
     encode_info(plan, platform, device_ns, datagram[framing.header_size :])
     return frame_datagram(framing, index, datagram, plan.info_size)
 

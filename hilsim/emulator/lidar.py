@@ -251,11 +251,14 @@ class LidarEmulator:
                 break
             if deadline_ns >= start_ns:
                 row = np.zeros(self.position_framing.header_size + plan.info_size, np.uint8)
-                stamps.append(int(rig_from_device(plan.clock, device_ns)))
-                present = self.at_time(stamps[-1]).plan if self.later else plan
-                sizes.append(int(render_info_packet(present, self.platform, self.position_framing, int(counters.sum()), device_ns, row)))
-                rows.append(row)
-                deadlines.append(deadline_ns)
+                stamp_ns = int(rig_from_device(plan.clock, device_ns))
+                present = self.at_time(stamp_ns).plan if self.later else plan
+                size = int(render_info_packet(present, self.platform, self.position_framing, int(counters.sum()), device_ns, row))
+                if size:
+                    rows.append(row)
+                    sizes.append(size)
+                    stamps.append(stamp_ns)
+                    deadlines.append(deadline_ns)
             counters[schedule] += 1
         payload = np.array(rows, np.uint8).reshape(len(rows), self.position_framing.header_size + plan.info_size)
         return DatagramBatch(self.position_flow, np.array(deadlines, np.int64), np.array(stamps, np.int64), np.array(sizes, np.int32), payload)

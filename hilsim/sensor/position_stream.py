@@ -31,6 +31,7 @@ class PositionStream(NamedTuple):
         latency_ns: Time from a packet's stamp to its departure.
         seed: Random seed of the rig.
         stream: The sensor's number.
+        is_sent: Whether the packets are sent. A change of a running sensor changes this alone: its times remain those that it began with.
     """
 
     period_ns: npt.NDArray[np.int64]
@@ -40,6 +41,7 @@ class PositionStream(NamedTuple):
     latency_ns: int
     seed: np.uint64
     stream: int
+    is_sent: bool = True
 
 
 def build_position_stream(spec: PositionSpec, *, seed: int, stream: int) -> PositionStream:

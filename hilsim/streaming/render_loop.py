@@ -135,10 +135,10 @@ def _render_position(plan: LidarPlan, at: int, stream: RenderStream, position_ns
         for schedule in range(positions.size):
             index += positions[schedule]
         size = _encode_position(stream.segments, plan, at, stream, counters[RenderCounter.NEXT_PACKET], index, position_ns)
-        if not push(stream.rings, stream.position_flow, due_ns, now_ns, stream.datagram, size):
+        if size > 0 and not push(stream.rings, stream.position_flow, due_ns, now_ns, stream.datagram, size):
             counters[RenderCounter.RING_FULL] += 1
         _note_done(counters, due_ns, monotonic_ns())
-        counters[RenderCounter.POSITIONS] += 1
+        counters[RenderCounter.POSITIONS] += 1 if size > 0 else 0
 
 
 @inlined_kernel

@@ -170,14 +170,13 @@ class LivoxFamily(LidarFamily[LivoxSpec]):
             windows_deg=np.array(setting.windows_deg, np.float64).reshape(-1, 4),
             imu_place_m=np.array(self.setup.body_from_sensor.transform((-left_m, forward_m, up_m))),
         )
-        period_ns = IMU_NS if setting.imu else None
         response = plan.response
         if spec.dev_type == _HAP:
             response = response._replace(range_min_m=max(response.range_min_m, setting.blind_spot_cm / 100.0))
         return plan._replace(
             own=own,
             response=response,
-            position=build_periodic_stream(period_ns, seed=seed, stream=stream),
+            position=build_periodic_stream(IMU_NS, seed=seed, stream=stream)._replace(is_sent=setting.imu and setting.work_mode == "sampling"),
             data_size=packet_size(setting.pcl_data_type),
             info_size=IMU_PACKET_SIZE,
         )

@@ -201,6 +201,15 @@ def test_another_data_type_begins_with_the_next_packet():
     assert [header.number for header in read] == list(range(len(read)))
 
 
+def test_inertial_packets_come_and_go_with_their_setting():
+    lidar = in_room(livox=LivoxSetting(imu=False))
+    setup = replace(lidar.setting.setup, livox=LivoxSetting(imu=True))
+    changed = replace(lidar, later=(lidar.followed_by(replace(lidar, setting=replace(lidar.setting, setup=setup), later=()), 50_000_000),))
+    headers = [read_imu(payload.tobytes())[0] for payload in changed.position_span(0, 100_000_000).payload]
+    assert [header.stamp_ns for header in headers] == [5_000_000 * number for number in range(10, 20)]
+    assert lidar.position_span(0, 100_000_000).payload.size == 0
+
+
 def of_rig(tmp_path, *faults, seconds=0.2):
     """Headers and points of packets of a Mid-360 in the tests' room, with faults."""
     text = ROOM.replace('name = "lidar"', 'name = "lidar"\nprofile = "mid360"').replace("gps =", "# gps =")
