@@ -152,8 +152,9 @@ def test_what_receivers_get_of_a_script_is_what_it_gives_and_a_recording_replaye
     script = load_script(written(tmp_path / "made.jsonl", made))
     play(hilsim.load_rig(path), tmp_path / "played.pcap", lived_s, epoch_ns, script, batch_ms=100)
     lived, played = payloads_by_port(tmp_path / "lived.pcap"), payloads_by_port(tmp_path / "played.pcap")
-    for port, payloads in heard.items():
-        assert len(payloads) > 100
-        assert payloads == lived[port]
+    for port, payloads in lived.items():
         assert_played(payloads, played[port])
+        sent = iter(payloads)
+        assert all(payload in sent for payload in heard[port])  # in their order; the socket of a receiver that was stopped for long overflows
+        assert len(heard[port]) > 0.99 * len(payloads) > 100
     assert_replayed(tmp_path, tmp_path / "lived.pcap")
