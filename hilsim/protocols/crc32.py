@@ -5,6 +5,7 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import kernel, signed
 from hilsim.compilation.words import load_word
+from hilsim.protocols.crc64 import crc_table
 
 _POLYNOMIAL = 0xEDB88320
 _ONES, _BYTE = np.uint64(0xFFFF_FFFF), np.uint64(0xFF)
@@ -12,22 +13,7 @@ _LANES = 8
 _SHIFTS: npt.NDArray[np.uint64] = np.arange(0, 64, 8, dtype=np.uint64)
 
 
-def _table() -> npt.NDArray[np.uint64]:
-    """``uint64[8, 256]``: row k is the CRC of a byte that k zero bytes follow."""
-    rows = [[0] * 256 for _ in range(_LANES)]
-    for byte in range(256):
-        value = byte
-        for _ in range(8):
-            value = value >> 1 ^ (_POLYNOMIAL if value & 1 else 0)
-        rows[0][byte] = value
-    for lane in range(1, _LANES):
-        for byte in range(256):
-            before = rows[lane - 1][byte]
-            rows[lane][byte] = before >> 8 ^ rows[0][before & 0xFF]
-    return np.array(rows, np.uint64)
-
-
-_TABLE = _table()
+_TABLE = crc_table(_POLYNOMIAL, _LANES)
 
 
 @kernel

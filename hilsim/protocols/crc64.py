@@ -16,22 +16,22 @@ _BYTE = np.uint64(0xFF)
 _LANES = 16
 
 
-def _table() -> npt.NDArray[np.uint64]:
-    """``uint64[16, 256]``: row k is the CRC of a byte that k zero bytes follow."""
-    rows = [[0] * 256 for _ in range(_LANES)]
+def crc_table(polynomial: int, lanes: int) -> npt.NDArray[np.uint64]:
+    """``uint64[lanes, 256]`` of a reflected CRC: row k is the CRC of a byte that k zero bytes follow."""
+    rows = [[0] * 256 for _ in range(lanes)]
     for byte in range(256):
         value = byte
         for _ in range(8):
-            value = value >> 1 ^ (_POLYNOMIAL if value & 1 else 0)
+            value = value >> 1 ^ (polynomial if value & 1 else 0)
         rows[0][byte] = value
-    for lane in range(1, _LANES):
+    for lane in range(1, lanes):
         for byte in range(256):
             before = rows[lane - 1][byte]
             rows[lane][byte] = before >> 8 ^ rows[0][before & 0xFF]
     return np.array(rows, np.uint64)
 
 
-_TABLE = _table()
+_TABLE = crc_table(_POLYNOMIAL, _LANES)
 _SHIFTS: npt.NDArray[np.uint64] = np.arange(0, 64, 8, dtype=np.uint64)
 
 
