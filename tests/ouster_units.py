@@ -33,6 +33,9 @@ class Followed:
     async def save(self, state):
         self.saved.append(state)
 
+    def answers(self):
+        return True
+
     def conditions(self):
         return Conditions(address=self.address, mac="bc:0f:a7:00:00:01", uptime_ns=1, device_ns=2, utc_ns=3)
 

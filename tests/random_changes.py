@@ -32,8 +32,8 @@ def random_fault(rng, sensors, kinds=None):
     return {"kind": "fault", "fault": table}
 
 
-_RARE = {Effect.SENTENCE, Effect.TURN}
-"""Effects on what a sensor may not have: a receiver, or a view of the whole turn."""
+_RARE = {Effect.SENTENCE, Effect.TURN, Effect.MASTER}
+"""Effects on what a sensor may not have: a receiver, a view of the whole turn, a master of its clock."""
 
 
 def random_change(rng, names, sensors):

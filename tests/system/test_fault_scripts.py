@@ -29,7 +29,7 @@ PACKET_S, SETTLED_S = 0.0125, 0.3
 """More than the time between a packet's first firing and its deadline; and than any fault of ``KEYS`` holds a datagram."""
 FRONT = "sub_rays = 1\ngps = { latitude_deg = 36.8, longitude_deg = -2.4 }"
 REAR = ('profile = "hr80w-like"', 'profile = "os0-32"\nsub_rays = 1')
-KINDS_OF = {"front": [row.kind for row in FAULTS if row.place == Place.SENSOR]}
+KINDS_OF = {"front": [row.kind for row in FAULTS if row.place == Place.SENSOR and row.effect != Effect.MASTER]}
 KINDS_OF["rear"] = KINDS_OF["*"] = [row.kind for row in FAULTS if row.place == Place.SENSOR and row.effect <= Effect.BYTE]
 """Faults that every family has, for what is no Velodyne."""
 

@@ -55,9 +55,9 @@ class SensorInterface(ABC):
     async def load_saved(self) -> None:
         """Take over saved settings; packets flow."""
 
-    @abstractmethod
     async def start_again(self) -> None:
-        """After a loss of power: saved settings hold, and times are counted anew. Packets are what the fault makes of them."""
+        """After a loss of power: as at the start. Packets are what the fault makes of them."""
+        await self.load_saved()
 
     @abstractmethod
     def restore(self) -> None:
