@@ -48,6 +48,10 @@ class Interface(SensorInterface):
         except HilsimError as error:
             log.warning("sensor.livox.saved_not_used", sensor=self.spec.name, reason=str(error))
 
+    async def start_again(self) -> None:
+        """Start anew with the present settings, which a unit keeps."""
+        self._sensor.start_again()
+
     def restore(self) -> None:
         """Send again, and to where the rig says."""
         self._sensor.replace(self._packets.restore())

@@ -156,6 +156,10 @@ class RigPackets:
         local_ns = int(own_clock_ns(plan.clock, int(device_from_rig(plan.clock, rig_ns))))
         return Conditions(now_ns=rig_ns, local_ns=local_ns, time_type=int(plan.own.time_type))
 
+    def answers(self) -> bool:
+        """Whether the sensor has power."""
+        return self._sensor.answers
+
     # Following
 
     async def follow(self, former: LidarState, state: LidarState) -> None:

@@ -36,6 +36,9 @@ class Packets(Protocol):
     def conditions(self) -> Conditions:
         """Rig time, and time of the sensor's clock."""
 
+    def answers(self) -> bool:
+        """Whether the sensor has power."""
+
 
 class LivoxSensor:
     """A sensor and its state. Requests are executed one after the other."""
@@ -60,6 +63,16 @@ class LivoxSensor:
     def state(self) -> LidarState:
         """State now."""
         return self._state
+
+    @property
+    def answers(self) -> bool:
+        """Whether it answers requests: no fault on command has taken its power."""
+        return self._packets.answers()
+
+    def start_again(self) -> None:
+        """Start anew, as after a loss of power."""
+        self.replace(self._state.restarted(self._packets.conditions().now_ns))
+        self._changed.set()
 
     async def request(self, request: ControlFrame) -> bytes:
         """Bytes of the answer to a request, when packets follow what it changes."""
@@ -125,6 +138,6 @@ class LivoxSensor:
 
     def _send_push(self, conditions: Conditions) -> None:
         host = self._state.state_host
-        if host.port:
+        if host.port and self.answers:
             self._pushed += 1
             self._push(encode_frame(push_message(self._state, self._pushed, conditions)), host)

@@ -119,6 +119,8 @@ class Server:
     async def _answer(self, sensor: LivoxSensor) -> None:
         while True:
             frame, port, host = await self._waiting.get()
+            if not sensor.answers:
+                continue
             answer = await sensor.request(frame)
             await asyncio.sleep(_ANSWER_S)
             self._transports[(self._address, port)].sendto(answer, host)
