@@ -47,7 +47,7 @@ class Followed:
     """Packets of no rig: states that they followed, and whether points are sent."""
 
     def __init__(self):
-        self.states, self.shown, self.refused, self._begun_ns = [], [], None, time.monotonic_ns()
+        self.states, self.shown, self.refused, self.has_power, self._begun_ns = [], [], None, True, time.monotonic_ns()
 
     async def follow(self, former, state):
         del former
@@ -60,6 +60,9 @@ class Followed:
 
     def present(self, state):
         return state
+
+    def answers(self):
+        return self.has_power
 
     def conditions(self):
         now_ns = time.monotonic_ns() - self._begun_ns

@@ -28,10 +28,10 @@ def text(data):
 
 
 class Host:
-    """What the SDK calls back with, by address of the sensor."""
+    """What the SDK calls back with, of the sensors with some addresses; others of the machine are found, too."""
 
-    def __init__(self, config):
-        self.found, self.points, self.imu, self.pushed, self.kept = {}, {}, {}, {}, []
+    def __init__(self, config, addresses):
+        self.addresses, self.found, self.points, self.imu, self.pushed, self.kept = addresses, {}, {}, {}, {}, []
         with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
             json.dump(config, file)
             file.flush()
@@ -52,7 +52,8 @@ class Host:
 
     def change(self, handle, info, _client):
         data = ctypes.string_at(info, 33)
-        self.found[handle] = {"type": data[0], "serial": text(data[1:17]), "address": text(data[17:33])}
+        if text(data[17:33]) in self.addresses:
+            self.found[handle] = {"type": data[0], "serial": text(data[1:17]), "address": text(data[17:33])}
 
     @staticmethod
     def take(where, handle, packet):
@@ -85,8 +86,8 @@ def until(condition, what):
         time.sleep(0.02)
 
 
-def find(host, number):
-    until(lambda: len(host.found) >= number, f"{number} sensors must be found")
+def find(host):
+    until(lambda: len(host.found) == len(host.addresses), f"{' and '.join(host.addresses)} must be found")
     return sorted(host.found.values(), key=lambda each: each["address"])
 
 
@@ -131,9 +132,13 @@ def push(host, number):
 def silence(host, seconds):
     """Numbers of packets within a time that begins a little later, for what is on its way to arrive."""
     time.sleep(0.2)
-    before = [sum(map(len, kind.values())) for kind in (host.points, host.imu)]
+    before = counts(host)
     time.sleep(seconds)
-    return [sum(map(len, kind.values())) - number for kind, number in zip((host.points, host.imu), before, strict=True)]
+    return [after - number for after, number in zip(counts(host), before, strict=True)]
+
+
+def counts(host):
+    return [sum(len(kind.get(handle, [])) for handle in host.found) for kind in (host.points, host.imu)]
 
 
 STEPS = {
@@ -153,7 +158,7 @@ def main():
     asked = json.load(sys.stdin)
     results, out = [], os.dup(1)
     os.dup2(2, 1)  # the SDK's log goes to standard output
-    host = Host(asked["config"])
+    host = Host(asked["config"], asked["addresses"])
     for name, *arguments in asked["steps"]:
         try:
             results.append({"result": STEPS[name](host, *arguments)})

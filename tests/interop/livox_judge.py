@@ -25,8 +25,8 @@ def fault():
     return None if probe.returncode == 0 else (probe.stderr.strip().splitlines() or ["it ends the process"])[-1]
 
 
-def ask(host, *steps):
-    """Results of the SDK's steps, which ``livox_client`` describes; ``host`` is the address that it takes."""
+def ask(host, addresses, *steps):
+    """Results of the SDK's steps, which ``livox_client`` describes, for sensors with some addresses; ``host`` is the address that it takes."""
     host_ports = {name: port + 1 for name, port in LIDAR_PORTS.items()}
     config = {
         "master_sdk": True,
@@ -37,7 +37,7 @@ def ask(host, *steps):
         run = subprocess.run(
             [PYTHON, CLIENT],
             check=False,
-            input=json.dumps({"config": config, "steps": steps}),
+            input=json.dumps({"config": config, "addresses": addresses, "steps": steps}),
             capture_output=True,
             text=True,
             cwd=folder,

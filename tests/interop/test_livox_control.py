@@ -41,8 +41,8 @@ def sdk():
 
 def test_the_sdk_finds_units_starts_them_and_sets_and_reads_their_keys():
     with units_in_thread(unit_of(FIRST), unit_of(SECOND, serial="47MDK000000002")) as units:
-        steps = ["find", 2], ["work_mode", 1], ["data_type", 3], ["data_type", 0x11], ["imu", False], ["query"], ["push", 1], ["reboot"]
-        found, started, typed, refused, imu, read, pushed, rebooted = ask(HOST, *steps)
+        steps = ["find"], ["work_mode", 1], ["data_type", 3], ["data_type", 0x11], ["imu", False], ["query"], ["push", 1], ["reboot"]
+        found, started, typed, refused, imu, read, pushed, rebooted = ask(HOST, [FIRST, SECOND], *steps)
         assert [(each["address"], each["serial"], each["type"]) for each in found] == [(FIRST, "47MDK000000001", 9), (SECOND, "47MDK000000002", 9)]
         assert [set(map(tuple, each.values())) for each in (started, typed, imu)] == [{tuple(OK)}] * 3
         assert set(map(tuple, refused.values())) == {tuple(OUT_OF_RANGE)}
@@ -60,7 +60,7 @@ def test_the_sdk_finds_units_starts_them_and_sets_and_reads_their_keys():
 
 def test_the_sdk_starts_a_hap():
     with units_in_thread(unit_of(FIRST, "hap")) as [(_, sensor)]:
-        (found, started) = ask(HOST, ["find", 1], ["work_mode", 1])
+        (found, started) = ask(HOST, [FIRST], ["find"], ["work_mode", 1])
         assert (found[0]["type"], started) == (10, {FIRST: OK})
         assert (sensor.state.imu_host.address, sensor.state.imu_host.port) == (HOST, 58_000)
 
@@ -74,11 +74,11 @@ def is_whole(summary, period_ns):
 def test_two_sensors_of_a_rig_send_the_sdk_points_of_each_type_and_inertial_packets(daemon, tmp_path):  # noqa: F811 - the fixture
     path = write_rig(tmp_path, RIG + "".join(SENSOR.format(name=name, address=address) for name, address in (("left", FIRST), ("right", SECOND))))
     daemon(path)
-    steps = [["find", 2], ["silence", 0.3], ["work_mode", 1], ["collect", 5.0]]
+    steps = [["find"], ["silence", 0.3], ["work_mode", 1], ["collect", 5.0]]
     for data_type in (2, 3):
         steps += [["data_type", data_type], ["silence", 0.3], ["collect", 1.0]]
     steps += [["imu", False], ["silence", 0.3], ["work_mode", 2], ["silence", 0.3], ["push", 1]]
-    found, silent, _, first, _, _, second, _, _, third, _, (_, without_imu), _, idle, pushed = ask(HOST, *steps)
+    found, silent, _, first, _, _, second, _, _, third, _, (_, without_imu), _, idle, pushed = ask(HOST, [FIRST, SECOND], *steps)
     assert [each["serial"] for each in found] == ["47MDN000000100", "47MDN000000101"]
     assert silent == idle == [0, 0]
     assert without_imu == 0

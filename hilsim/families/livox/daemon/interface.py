@@ -49,8 +49,8 @@ class Interface(SensorInterface):
             log.warning("sensor.livox.saved_not_used", sensor=self.spec.name, reason=str(error))
 
     async def start_again(self) -> None:
-        """Check itself again; settings stay."""
-        await self._sensor.start_again()
+        """Start anew with the present settings, which a unit keeps."""
+        self._sensor.start_again()
 
     def restore(self) -> None:
         """Send again, and to where the rig says."""

@@ -157,7 +157,7 @@ class RigPackets:
         return Conditions(now_ns=rig_ns, local_ns=local_ns, time_type=int(plan.own.time_type))
 
     def answers(self) -> bool:
-        """Whether it answers requests: no fault on command has taken its power."""
+        """Whether the sensor has power."""
         return self._sensor.answers
 
     # Following

@@ -37,7 +37,7 @@ class Packets(Protocol):
         """Rig time, and time of the sensor's clock."""
 
     def answers(self) -> bool:
-        """Whether it answers requests: no fault on command has taken its power."""
+        """Whether the sensor has power."""
 
 
 class LivoxSensor:
@@ -64,6 +64,16 @@ class LivoxSensor:
         """State now."""
         return self._state
 
+    @property
+    def answers(self) -> bool:
+        """Whether it answers requests: no fault on command has taken its power."""
+        return self._packets.answers()
+
+    def start_again(self) -> None:
+        """Start anew, as after a loss of power."""
+        self.replace(self._state.restarted(self._packets.conditions().now_ns))
+        self._changed.set()
+
     async def request(self, request: ControlFrame) -> bytes:
         """Bytes of the answer to a request, when packets follow what it changes."""
         async with self._changing:
@@ -76,17 +86,6 @@ class LivoxSensor:
                 log.warning("sensor.livox.refused", sensor=self.name, reason=str(error))
                 data = write_answer(ReturnCode.FAILED) if request.command == Command.SET else bytes([ReturnCode.FAILED])
             return encode_frame(request.answer(data))
-
-    def answers(self) -> bool:
-        """Whether it answers requests: no fault on command has taken its power."""
-        return self._packets.answers()
-
-    async def start_again(self) -> None:
-        """Check itself again with the present settings; logged if packets cannot follow."""
-        try:
-            await self.take_over(self._state.restarted(self._packets.conditions().now_ns))
-        except HilsimError as error:
-            log.warning("sensor.livox.saved_not_used", sensor=self.name, reason=str(error))
 
     async def take_over(self, state: LidarState) -> None:
         """Become another state that a request has not made, as saved settings at the start.
@@ -139,6 +138,6 @@ class LivoxSensor:
 
     def _send_push(self, conditions: Conditions) -> None:
         host = self._state.state_host
-        if host.port and self.answers():
+        if host.port and self.answers:
             self._pushed += 1
             self._push(encode_frame(push_message(self._state, self._pushed, conditions)), host)

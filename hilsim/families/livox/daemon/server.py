@@ -87,7 +87,7 @@ class Server:
         tasks = []
         try:
             for place, each in sockets.items():
-                transport, _ = await loop.create_datagram_endpoint(lambda place=place: _Receiver(self._receiver(sensor, *place)), sock=each)  # type: ignore[misc]
+                transport, _ = await loop.create_datagram_endpoint(lambda place=place: _Receiver(self._receiver(*place)), sock=each)  # type: ignore[misc]
                 self._transports[place] = transport
             tasks = [asyncio.create_task(each, name=f"livox-{sensor.name}") for each in (self._answer(sensor), sensor.run())]
             yield
@@ -100,7 +100,7 @@ class Server:
                 transport.abort()
             self._transports.clear()
 
-    def _receiver(self, sensor: LivoxSensor, address: str, port: int) -> Callable[[bytes, Host], None]:
+    def _receiver(self, address: str, port: int) -> Callable[[bytes, Host], None]:
         is_broadcast = address == BROADCAST
 
         def receive(payload: bytes, host: Host) -> None:
@@ -110,7 +110,7 @@ class Server:
                 return
             is_search = frame.command == Command.SEARCH
             is_request = not frame.is_answer and not frame.is_from_sensor and is_search >= is_broadcast
-            if is_request and sensor.answers() and self._allowance.take():
+            if is_request and self._allowance.take():
                 with suppress(asyncio.QueueFull):
                     self._waiting.put_nowait((frame, port, host))
 
@@ -119,6 +119,8 @@ class Server:
     async def _answer(self, sensor: LivoxSensor) -> None:
         while True:
             frame, port, host = await self._waiting.get()
+            if not sensor.answers:
+                continue
             answer = await sensor.request(frame)
             await asyncio.sleep(_ANSWER_S)
             self._transports[(self._address, port)].sendto(answer, host)
