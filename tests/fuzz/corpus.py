@@ -19,6 +19,8 @@ from hilsim.api.packet import Packet
 from hilsim.capture.pcap import CaptureFile, PcapWriter
 from hilsim.config.profiles import profiles_directory
 from hilsim.families.cepton.protocol.info import encode_info_packet
+from hilsim.families.livox.interface.keys import KEYS
+from hilsim.families.livox.protocol.commands import counted, counted_keys
 from hilsim.families.ouster.protocol.metadata import metadata_document
 from hilsim.faults.catalogue import FAULTS, REQUIRED
 from hilsim.parts.external.messages import OBJECT_DTYPE, MessageKind, Shape, encode, poses_of
@@ -367,6 +369,17 @@ def ouster_metadata(_: Path) -> list[bytes]:
     flat = {key: value for group in ("sensor_info", "beam_intrinsics", "imu_intrinsics") for key, value in documents[0][group].items()}
     documents.append(flat | {"lidar_mode": "1024x10", "data_format": documents[0]["lidar_data_format"]})
     return [json.dumps(document).encode() for document in documents]
+
+
+def livox_requests(_: Path) -> list[bytes]:
+    """Commands and their data: all keys at their values of the factory and the destinations that the SDK sets, a query of everything, and the others."""
+    address = bytes((10, 0, 0, 7))
+    hosts = [(key, address + struct.pack("<HH", port + 1, port)) for key, port in ((5, 56200), (6, 56300), (7, 56400))]
+    written = [
+        (number, key.factory) for number, key in KEYS.items() if key.accepts is not None and "mid360" in key.models and number not in (5, 6, 7)
+    ]
+    texts = [(0x0100, counted([*written, *hosts])), (0x0100, counted(hosts)), (0x0101, counted_keys([*KEYS])), (0x0000, b""), (0x0200, b"\0\1")]
+    return [struct.pack("<H", command) + data for command, data in [*texts, (0x0201, bytes(16)), (0x0202, bytes(80))]]
 
 
 def commands(_: Path) -> list[bytes]:

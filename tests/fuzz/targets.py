@@ -27,6 +27,12 @@ from hilsim.daemon.control.requests import answer_at_once
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.errors import ConfigError, PacketError
 from hilsim.families.cepton.protocol.stdv import frame_parities, read_stdv_header
+from hilsim.families.livox.daemon.packets import setting_of
+from hilsim.families.livox.interface.keys import MID360_PORTS
+from hilsim.families.livox.interface.requests import outcome_of
+from hilsim.families.livox.interface.state import Conditions, LidarState, Unit
+from hilsim.families.livox.protocol.commands import ControlFrame, encode_frame, read_frame
+from hilsim.families.livox.setting import LivoxSetting
 from hilsim.families.ouster.protocol.lidar import decode_lidar_packets, lidar_layout
 from hilsim.families.ouster.protocol.metadata import metadata_document
 from hilsim.families.ouster.protocol.metadata_reading import read_metadata
@@ -308,6 +314,33 @@ def _ouster(data: bytes, _: Path) -> None:
     decode_lidar_packets(packets, metadata.profile, layout, checks_footer=False)
 
 
+LIVOX = LidarState.of(
+    Unit(
+        model="mid360",
+        device_type=9,
+        serial="47MDN0000000001",
+        title="Mid-360",
+        mac=bytes(6),
+        address="10.0.0.2",
+        ports=MID360_PORTS,
+        boot_ns=0,
+    ),
+    {},
+)
+
+
+def _livox(data: bytes, _: Path) -> None:
+    """A command and its data, as a host with right checksums sends them."""
+    sent = ControlFrame(command=int.from_bytes(data[:2], "little"), sequence=1, data=data[2:1378])
+    frame, now = read_frame(encode_frame(sent)), Conditions(now_ns=10**9, local_ns=7, time_type=0)
+    if frame != sent:
+        raise AssertionError("a frame that was written must be read as the same")
+    outcome = outcome_of(LIVOX, frame, now)
+    read_frame(encode_frame(frame.answer(outcome.data)))
+    outcome.state.work(2 * 10**9)
+    setting_of(outcome.state.values, LivoxSetting())
+
+
 # -- listeners --------------------------------------------------------------------------------------------------------------------------
 
 
@@ -430,6 +463,7 @@ TARGETS = {
         Target(name="nmea", corpus=corpus.sentences, mutate=spoil_text, run=_sentence),
         Target(name="stdv", corpus=corpus.stdv_payloads, mutate=spoil_bytes, run=_stdv),
         Target(name="ouster", corpus=corpus.ouster_metadata, mutate=spoil_json, run=_ouster),
+        Target(name="livox", corpus=corpus.livox_requests, mutate=spoil_bytes, run=_livox),
         Target(name="control", corpus=corpus.commands, mutate=spoil_text, run=_control),
         Target(name="request", corpus=corpus.json_requests, mutate=spoil_text, run=_request),
         Target(name="change", corpus=corpus.json_requests, mutate=spoil_text, run=_change, cpu_s=2.0),

@@ -44,6 +44,7 @@ COUNTS = {
     "nmea": 72,
     "stdv": 240,
     "ouster": 72,
+    "livox": 240,
     "control": 240,
     "request": 240,
     "change": 36,
