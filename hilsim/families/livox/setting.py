@@ -21,7 +21,7 @@ class LivoxSetting:
             enabled, shots outside of all that are have no return (keys 0x0015 and 0x0016).
         fov_enable: Windows that are enabled: 1 the first one, 2 the second one, 3 both, 0 none (key 0x0017).
         install_rotation_deg: Roll, pitch and yaw of its installation, which it keeps for hosts and does not apply (key 0x0012).
-        install_position_mm: x, y and z of its installation, stored and shown; points are not moved by it.
+        install_position_mm: Place of its installation, x, y and z, which it keeps for hosts and does not apply (key 0x0012).
         detect_mode: ``sensitive`` is kept for hosts; what it changes is not known (key 0x0018).
         blind_spot_cm: Range from which a HAP reports points, 50 to 200 (key 0x0013).
     """
