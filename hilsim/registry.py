@@ -11,7 +11,7 @@ from importlib import metadata, util
 from types import MappingProxyType, ModuleType
 from typing import NamedTuple
 
-OWN = ("velodyne", "cepton", "ouster", "livox")
+OWN = ("velodyne", "cepton", "ouster", "livox", "hesai")
 """Families that hilsim has itself, in the order in which a packet is tried; the first is the default of profiles."""
 
 ELSEWHERE = "hilsim.families"

@@ -194,7 +194,7 @@ def test_a_plugins_profile_is_found_by_its_name_and_is_of_the_plugins_family(tmp
 @pytest.mark.usefixtures("example")
 def test_a_plugins_sensor_is_not_taken_for_one_of_the_family_that_it_extends(tmp_path):
     (lidar,) = load_rig(write_rig(tmp_path, SPINNER)).lidars
-    with pytest.raises(TypeError, match="spec must be of one of the families velodyne, cepton, ouster, livox, got SpinnerSpec"):
+    with pytest.raises(TypeError, match="spec must be of one of the families velodyne, cepton, ouster, livox, hesai, got SpinnerSpec"):
         family_of(lidar.spec)
 
 
@@ -264,7 +264,7 @@ def test_an_unknown_family_lists_hilsims_and_those_of_plugins(tmp_path):
     (tmp_path / "own.toml").write_text('family = "spiner"')
     with pytest.raises(
         ConfigError,
-        match='family must be "velodyne" or "cepton" or "ouster" or "livox" or "lantern" or "spinner", got \'spiner\'; did you mean "spinner"',
+        match='family must be "velodyne" or "cepton" or "ouster" or "livox" or "hesai" or "lantern" or "spinner", got \'spiner\'; did you mean "spinner"',
     ):
         load_rig(write_rig(tmp_path, SPINNER.replace("spinner16", "own.toml")))
 

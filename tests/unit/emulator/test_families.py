@@ -37,7 +37,7 @@ def test_every_shipped_profile_is_of_the_family_it_names(path):
 
 
 def test_a_profile_of_no_family_is_refused():
-    with pytest.raises(TypeError, match="spec must be of one of the families velodyne, cepton, ouster, livox, got LidarSpec"):
+    with pytest.raises(TypeError, match="spec must be of one of the families velodyne, cepton, ouster, livox, hesai, got LidarSpec"):
         family_of(object.__new__(LidarSpec))
 
 

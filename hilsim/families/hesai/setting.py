@@ -1,0 +1,33 @@
+"""Settings of a Hesai that other sensors have not."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from hilsim.families.hesai.protocol.points import ReturnMode
+from hilsim.sensor.echoes import EchoChoice
+
+PairName = Literal["last_strongest", "last_first", "first_strongest"]
+PAIRS = {
+    "last_strongest": (ReturnMode.LAST_STRONGEST, (EchoChoice.LAST, EchoChoice.STRONGEST_BESIDE_LAST)),
+    "last_first": (ReturnMode.LAST_FIRST, (EchoChoice.LAST, EchoChoice.FIRST)),
+    "first_strongest": (ReturnMode.FIRST_STRONGEST, (EchoChoice.FIRST, EchoChoice.STRONGEST)),
+}
+"""Mode and returns of each pair, in the order of the manual's blocks (PandarXT-16 page 44)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HesaiSetting:
+    """Settings of a Hesai that other sensors have not.
+
+    Attributes:
+        pair: Returns with ``return_mode = "dual"``: the last with the strongest, or the second strongest where that is the last; the last with the first; or the
+            first with the strongest. A single echo is reported twice.
+        first_return: Whether the one return of other modes is the nearest, in place of ``return_mode``.
+    """
+
+    pair: PairName = "last_strongest"
+    first_return: bool = False
+
+
+SETTING = HesaiSetting
+CHANGES_LIVE = True
