@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, kernel, signed
+from hilsim.protocols.calendar import write_calendar
 from hilsim.protocols.crc32 import crc32
 from hilsim.protocols.crc64 import write_crc
 from hilsim.protocols.nmea_retiming import retime_sentence
@@ -34,6 +35,7 @@ class Retiming(NamedTuple):
         not_crc: Constant in place of a CRC, as a signed number.
         crc32_at: CRC-32 of the bytes behind it; 0: there is none.
         crc32_end: End of those bytes.
+        calendar_at: Date and time of the second that stamps count in: year since 1900, month, day, hour, minute and second, a byte each; 0: there is none.
     """
 
     stamp_at: int = 0
@@ -52,6 +54,7 @@ class Retiming(NamedTuple):
     not_crc: int = 0
     crc32_at: int = 0
     crc32_end: int = 0
+    calendar_at: int = 0
 
     def read_ns(self, payload: bytes) -> int | None:
         """The stamp that names a packet's instant; None where there is none."""
@@ -76,6 +79,7 @@ NOTHING = Retiming()
     _NOT_CRC,
     _CRC32_AT,
     _CRC32_END,
+    _CALENDAR_AT,
 ) = (constant(column) for column in range(len(Retiming._fields)))
 
 
@@ -106,6 +110,12 @@ def _write(value: int, payload: npt.NDArray[np.uint8], at: int, width: int) -> N
 
 
 @kernel
+def _rewrite_calendar(at: int, shown_ns: int, payload: npt.NDArray[np.uint8]) -> None:
+    if at > 0:
+        write_calendar(shown_ns // NS_PER_S, payload, at)
+
+
+@kernel
 def retime(retiming: npt.NDArray[np.int64], clock: StampClock, stamp_ns: int, payload: npt.NDArray[np.uint8]) -> None:
     """Rewrite one payload in place.
 
@@ -126,6 +136,7 @@ def retime(retiming: npt.NDArray[np.int64], clock: StampClock, stamp_ns: int, pa
         for _ in range(retiming[_STAMPS]):
             _write(_read(payload, at, width) + by, payload, at, width)
             at += retiming[_STRIDE]
+        _rewrite_calendar(retiming[_CALENDAR_AT], clock.shown_ns + stamp_ns, payload)
         if further_at > 0 and _read(payload, further_at, width) != 0:
             _write(_read(payload, further_at, width) + by, payload, further_at, width)
     if retiming[_SENTENCE_END] > 0:

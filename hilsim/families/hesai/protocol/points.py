@@ -41,7 +41,7 @@ from hilsim.compilation.jit import constant, kernel, signed
 from hilsim.compilation.words import store_half
 from hilsim.errors import PacketError
 from hilsim.families.hesai.protocol.models import BY_NAME, Model
-from hilsim.protocols.nmea import civil_date
+from hilsim.protocols.calendar import write_calendar
 
 DATA_PORT = 2368
 HEADER_SIZE, TAIL_SIZE = 12, 28
@@ -51,9 +51,12 @@ UNSET_UTC_S = 1_564_012_800
 """2019-07-25, at which a clock that nothing sets begins, in seconds since 1970."""
 _START = bytes.fromhex("eeff0601")
 _MAGIC, _HEADER, _FACTORY, _FLAGS = constant(int.from_bytes(_START, "little")), constant(HEADER_SIZE), constant(0x42), constant(1)
-_SECOND, _DAY_S, _UNIT = constant(1_000_000_000), constant(86_400), constant(UNIT_MM)
+_SECOND, _UNIT = constant(1_000_000_000), constant(UNIT_MM)
 _CONFIDENCE = constant(NO_CONFIDENCE << 24)
 LASERS_AT, BLOCKS_AT, UNIT_AT, RETURNS_AT, FLAGS_AT = 6, 7, 9, 10, 11
+UTC_AT, MICROSECONDS_AT, SEQUENCE_AT = 13, 19, 24
+"""Fields of the tail."""
+_UTC_AT = constant(UTC_AT)
 UNIT_DTYPE = np.dtype([("distance", "<u2"), ("reflectivity", "u1"), ("confidence", "u1")])
 TAIL_DTYPE = np.dtype(
     [
@@ -176,11 +179,7 @@ def write_tail(tail: Tail, payload: npt.NDArray[np.uint8], at: int) -> None:
     payload[at + 9], payload[at + 10] = tail.shutdown, tail.mode
     payload[at + 11], payload[at + 12] = tail.speed_rpm & 0xFF, tail.speed_rpm >> 8
     second = tail.utc_ns // _SECOND
-    day = second // _DAY_S
-    of_day = second - day * _DAY_S
-    year, month, date = civil_date(day)
-    payload[at + 13], payload[at + 14], payload[at + 15] = year - 1900, month, date
-    payload[at + 16], payload[at + 17], payload[at + 18] = of_day // 3600, of_day // 60 % 60, of_day % 60
+    write_calendar(second, payload, at + _UTC_AT)
     store_half(payload, at + 19, (tail.utc_ns - second * _SECOND) // 1000)
     payload[at + 23] = _FACTORY
     store_half(payload, at + 24, tail.sequence)

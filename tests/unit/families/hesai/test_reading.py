@@ -1,0 +1,70 @@
+"""Captures of a Hesai replayed with new dates and numbers."""
+
+import numpy as np
+import pytest
+
+import hilsim
+from hilsim.capture.pcap import CaptureFile
+from hilsim.families.hesai.protocol.points import read_packet, utc_ns
+from hilsim.parts.replays.flows import LoopbackSources
+from hilsim.parts.replays.offline import OfflineReplay
+from hilsim.parts.replays.specs import ReplaySpec
+from hilsim.protocols.ethernet import HEADER_SIZE
+from tests.compiled import compiled_only
+
+pytestmark = compiled_only
+UTC_NS = 1_798_761_599_900_000_000
+"""A tenth of a second before the year 2027."""
+RIG = {
+    "name": "rig",
+    "scene": {"box": [{"position_m": [0.0, 0.0, 0.0], "size_m": [14.0, 10.0, 6.0]}]},
+    "sensor": [{"name": "top", "profile": "xt16", "sub_rays": 1}],
+}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    found = tmp_path_factory.mktemp("hesai") / "x.pcap"
+    hilsim.record(hilsim.load_rig(RIG), found, duration_s=0.6)
+    return found
+
+
+def replayed(path, **settings):
+    """Payloads of a whole replay."""
+    replay = OfflineReplay(ReplaySpec(name="front", file=str(path), **settings), path, LoopbackSources(), utc_epoch_ns=UTC_NS)
+    return [
+        frame[HEADER_SIZE:size].tobytes() for batch in replay.span(1 << 61) for size, frame in zip(batch.size.tolist(), batch.payload, strict=True)
+    ]
+
+
+def times_of(payloads):
+    return utc_ns(np.array([read_packet(payload)["tail"] for payload in payloads]))
+
+
+def test_a_replay_has_new_dates_and_no_other_byte(path):
+    recorded, sent = [each.payload for each in CaptureFile(path)], replayed(path, retime="utc")
+    tail = len(recorded[0]) - 28
+    assert [payload[: tail + 13] + payload[tail + 23 :] for payload in sent] == [payload[: tail + 13] + payload[tail + 23 :] for payload in recorded]
+    steps = np.diff(times_of(sent)) - np.diff(times_of(recorded))
+    assert np.abs(steps).max() <= 1000
+    first, last = (read_packet(payload)["tail"]["utc"].tolist() for payload in (sent[0], sent[-1]))
+    assert (first, last[:5]) == ([126, 12, 31, 23, 59, 59], [127, 1, 1, 0, 0])
+
+
+def test_a_replay_in_a_loop_is_numbered_on(path):
+    numbers = [int(read_packet(payload)["tail"]["sequence"]) for payload in replayed(path, loop="plain", loops=2, retime="utc")]
+    assert len(numbers) > 2900
+    assert set(np.diff(numbers).tolist()) == {1}
+
+
+def test_a_loop_is_cut_where_the_head_comes_round(path):
+    sent = [read_packet(payload) for payload in replayed(path, loop="seamless", loops=2, retime="utc")]
+    azimuth = np.concatenate([packet["blocks"]["azimuth"] for packet in sent]).astype(int)
+    assert set((np.diff(azimuth) % 36_000).tolist()) == {18}
+
+
+def test_a_recording_of_a_real_unit_is_replayed(capture):
+    sent = times_of(replayed(capture("hesai/hesai_xt16_dual_600rpm.pcap"), retime="utc"))
+    assert sent.size == 1626
+    assert set((np.diff(sent) // 1000).tolist()) <= {198, 199, 200, 201, 202}
+    assert 0 <= sent[0] - UTC_NS < 1_000_000_000
