@@ -28,7 +28,7 @@ def test_a_familys_part_is_what_the_engine_describes(name):
     assert [module.PART for module in family_parts(name).values() if not isinstance(module.PART, PARTS[name])] == []
 
 
-UNREAD = {"conformance": {"hesai"}, "inspection": {"hesai"}, "picture": {"hesai"}}
+UNREAD = {"conformance": {"hesai"}, "picture": {"hesai"}}
 """Families whose streams a tool does not read yet."""
 
 

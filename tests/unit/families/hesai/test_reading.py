@@ -1,4 +1,4 @@
-"""Captures of a Hesai replayed with new dates and numbers."""
+"""Captures of a Hesai inspected, and replayed with new dates and numbers."""
 
 import numpy as np
 import pytest
@@ -6,10 +6,12 @@ import pytest
 import hilsim
 from hilsim.capture.pcap import CaptureFile
 from hilsim.families.hesai.protocol.points import read_packet, utc_ns
+from hilsim.families.hesai.recognition import HesaiKind
 from hilsim.parts.replays.flows import LoopbackSources
 from hilsim.parts.replays.offline import OfflineReplay
 from hilsim.parts.replays.specs import ReplaySpec
 from hilsim.protocols.ethernet import HEADER_SIZE
+from hilsim.read.analysis.inspection.inspector import inspect
 from tests.compiled import compiled_only
 
 pytestmark = compiled_only
@@ -68,3 +70,39 @@ def test_a_recording_of_a_real_unit_is_replayed(capture):
     assert sent.size == 1626
     assert set((np.diff(sent) // 1000).tolist()) <= {198, 199, 200, 201, 202}
     assert 0 <= sent[0] - UTC_NS < 1_000_000_000
+
+
+def flow_of(path):
+    ((flow,),) = (sensor.flows for sensor in inspect(CaptureFile(path)).sensors)
+    assert flow.kind is HesaiKind.POINTS
+    return flow
+
+
+def test_a_flow_is_told_with_its_model_rotation_and_clock(path):
+    flow = flow_of(path)
+    found = flow.details
+    assert (flow.packets, found.title, found.speed_rpm[1], found.steps_cdeg) == (1499, "XT16, strongest", 600, (18,))
+    assert (found.missing.packets, found.clock.jumps) == (0, 0)
+    assert "steps of 0.18 degrees" in "\n".join(line.text for line in found.lines(flow))
+
+
+@pytest.mark.parametrize(("model", "packets", "last_speed"), [("xt32", 2000, 600), ("xt16", 1626, 600)])
+def test_recordings_of_real_units_are_inspected(model, packets, last_speed, capture):
+    flow = flow_of(capture(f"hesai/hesai_{model}_dual_600rpm.pcap"))
+    found = flow.details
+    assert (flow.packets, found.title, found.speed_rpm, found.steps_cdeg) == (
+        packets,
+        f"{model.upper()}, last and strongest",
+        (599, last_speed),
+        (18,),
+    )
+    assert (found.missing.packets, found.clock.jumps) == (0, 0)
+
+
+def test_what_is_missing_is_told(path, tmp_path):
+    data = path.read_bytes()
+    gone = [each.payload for each in CaptureFile(path)][300]
+    record = len(gone) + 42 + 16  # its headers, and those of the record
+    at = data.index(gone) - 42 - 16
+    (tmp_path / "y.pcap").write_bytes(data[:at] + data[at + record :])
+    assert flow_of(tmp_path / "y.pcap").details.missing.packets == 1
