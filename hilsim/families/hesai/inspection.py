@@ -107,6 +107,6 @@ class HesaiFlow(FlowInspection):
 
 PART = InspectionPart(
     kinds=frozenset(HesaiKind),
-    flow=lambda _kind, payload, _metadata: HesaiFlow(model_of(payload)),
+    flow=lambda kind, payload, _metadata: HesaiFlow(model_of(payload)) if kind is HesaiKind.POINTS else None,
     number=lambda _kind, payload, _metadata: len(payload),
 )

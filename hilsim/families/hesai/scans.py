@@ -11,7 +11,7 @@ from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.schedule import first_sequence_of
 from hilsim.families.hesai.points import decode_hesai
 from hilsim.families.hesai.protocol.points import ReturnMode, model_of, packet_dtype, read_packet, utc_ns
-from hilsim.families.hesai.recognition import recognise
+from hilsim.families.hesai.recognition import HesaiKind, recognise
 from hilsim.read.analysis.decode import batch_of
 from hilsim.read.scans.part import ScansPart, payload_of
 from hilsim.read.scans.points import DECODED_DTYPE
@@ -56,7 +56,7 @@ class HesaiDecoder:
 
 
 def _serials(batch: DatagramArrays, rows: npt.NDArray[np.intp], _metadata: None) -> npt.NDArray[np.int64]:
-    return np.array([0 if recognise(payload_of(batch, row)) else -1 for row in rows.tolist()], np.int64)
+    return np.array([0 if recognise(payload_of(batch, row)) is HesaiKind.POINTS else -1 for row in rows.tolist()], np.int64)
 
 
 def _rounds(lidar: LidarEmulator, first_packet: int, payloads: npt.NDArray[np.uint8]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
