@@ -1,6 +1,7 @@
 """XT32, XT16 and XT32M: every point against the room that it is in, exact azimuths and wandering times, modes, pairs, dates and what is refused."""
 
 import datetime as dt
+import json
 
 import numpy as np
 import pytest
@@ -209,3 +210,26 @@ def test_recordings_are_read_as_points(name, turns, capture):
     assert points.size > 20_000 * turns
     assert points["range"].min() < 0.2
     assert np.abs(np.diff(points["time"].astype(np.int64))).max() < 10_000_000
+
+
+def test_changes_of_a_running_sensor_keep_numbers_and_steps(tmp_path):
+    changes = [
+        {"return_mode": "dual"},
+        {"hesai": {"pair": "last_first"}},
+        {"rotation_rate_rpm": 1200},
+        {"hesai": {"first_return": True}, "return_mode": "last"},
+    ]
+    script = tmp_path / "s.jsonl"
+    script.write_text(
+        "".join(json.dumps({"at_s": 0.1 * (row + 1), "kind": "sensor", "sensor": "lidar", **each}) + "\n" for row, each in enumerate(changes))
+    )
+    emulator = hilsim.Emulator(rig(tmp_path), script=script)
+    packets = [read_packet(packet.payload) for packet in emulator.packets(0.0, 0.5)]
+    modes = [int(packet["tail"]["mode"]) for packet in packets]
+    assert list(dict.fromkeys(modes)) == [0x37, 0x39, 0x3B, 0x33]
+    assert [int(packet["tail"]["sequence"]) for packet in packets] == [*range(1, len(packets) + 1)]
+    azimuth = np.concatenate([packet["blocks"]["azimuth"][:: 1 if packet["tail"]["mode"] < 0x39 else 2] for packet in packets[:900]]).astype(int)
+    assert set((np.diff(azimuth) % 36_000).tolist()) == {18}
+    assert packets[-1]["tail"]["speed_rpm"] > 610  # the motor takes its time
+    times = utc_ns(np.array([packet["tail"] for packet in packets]))
+    assert set(np.diff(times).tolist()) <= {200_000, 400_000, 250_000, 300_000, 350_000, 150_000, 100_000}
