@@ -21,7 +21,7 @@ class HesaiSpec(LidarSpec):
         model: Name in the table of models (``families.hesai.protocol.models``), which has blocks and firing times.
         elevation_deg: Elevation of each laser, channel 1 first; empty: the model's nominal ones.
         azimuth_deg: Azimuth of each laser beside its block's; empty: the model's nominal ones.
-        has_later_first: Whether the blocks of a pair come in the manual's order, the last return before the strongest; the recorded XT32 has the other order.
+        has_later_first: Whether the blocks of a pair come in the manual's order, the last return before the strongest; a recorded XT32 has the other order.
         first_return_byte: Byte 8 of packets in dual modes: 1, or 5 as a recorded XT32M has it.
         dual_returns_byte: Byte 10 of packets in dual modes: 2, or 3 as that XT32M has it.
         units: Differences between units of the model; the other keys describe an ideal one.

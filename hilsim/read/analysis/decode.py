@@ -38,7 +38,7 @@ azimuth            degrees, 0 to 360, of the firing: clockwise from forward, see
 packet             index of the decoded packet, from 0
 time_ns            nanoseconds, the sensor's stamp of the firing. Velodyne: past the hour in which the packet began, so that the last firings of an
                    hour may exceed it. Cepton: as its header counts
-ring               laser. Velodyne: counted from the lowest elevation, 0; Cepton: the packet's channel; Livox: the line
+ring               laser. Velodyne, Hesai: counted from the lowest elevation, 0; Cepton: the packet's channel; Livox: the line
 intensity          byte of the packet: 0 to 100 percent for diffuse surfaces (Cepton: to 127; Livox: 0 to 150), more for retro-reflectors
 return_number      index in the return mode's order: 0 in modes of one return; in dual modes 0 for the last, 1 for the strongest or second strongest. A
                    return in both blocks of a dual packet is given once, as 0. Cepton: 1 for a second return

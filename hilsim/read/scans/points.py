@@ -15,7 +15,7 @@ Attributes:
     y: Metres, forward.
     z: Metres, up.
     intensity: Byte of the packet: 0 to 100 percent for diffuse surfaces (Cepton-style: to 127; Livox: 0 to 150), more for retro-reflectors.
-    ring: Laser: for a Velodyne or an Ouster counted from the lowest elevation, 0; for a Cepton-style sensor the packet's channel; for a Livox the line.
+    ring: Laser: for a Velodyne, an Ouster or a Hesai counted from the lowest elevation, 0; for a Cepton-style sensor its channel; for a Livox the line.
     time: Rig time of the firing in nanoseconds.
     return: Index in the return mode's order: 0 in modes of one return; in dual modes 0 for the last, 1 for the strongest or second strongest (Cepton-style:
         0 for the strongest, 1 for the last). A pair that is one echo is one point, with 0.

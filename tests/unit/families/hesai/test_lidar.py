@@ -135,8 +135,8 @@ def test_an_xt32m_has_six_blocks_and_the_bytes_of_a_recorded_one():
 
 
 @pytest.mark.parametrize(("model", "is_farther_first"), [("xt32", False), ("xt16", True)])
-def test_pairs_are_copies_or_two_echoes_in_the_models_order(model, is_farther_first):
-    spec = hesai(model, range_noise_m=0.0)
+def test_pairs_are_copies_or_two_echoes_in_the_order_that_the_profile_says(model, is_farther_first):
+    spec = hesai(model, range_noise_m=0.0, has_later_first=is_farther_first)
     lidar = in_room(spec=spec, objects=[POST], return_mode="dual", sub_rays=19, is_exact=False)
     units = packets_of(lidar, 0, 500)["blocks"]["units"]
     first, second = units[:, ::2]["distance"].astype(int), units[:, 1::2]["distance"].astype(int)
