@@ -73,7 +73,7 @@ FAULTY = {
         "must be given, got 2",
     ),
     "a shape without a name": ({"kind": "add", "box": {"size_m": [1.0, 1.0, 1.0]}}, "name of the object must be given"),
-    "nothing to change": ({"kind": "sensor", "sensor": "roof"}, "field_of_view_deg, phase_lock, phase_lock_deg or ouster must be given"),
+    "nothing to change": ({"kind": "sensor", "sensor": "roof"}, "field_of_view_deg, phase_lock, phase_lock_deg, ouster or livox must be given"),
     "a lock without an angle": ({"kind": "sensor", "sensor": "roof", "phase_lock": True}, "phase_lock_deg must be given with phase_lock = true"),
     "an unknown state of the pulse": ({"kind": "clock", "sensor": "roof", "pps": "lost"}, "pps must be"),
     "nothing for a replay": ({"kind": "replay", "replay": "front"}, "pause or seek_s must be given"),
