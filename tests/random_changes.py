@@ -15,7 +15,9 @@ def random_fault(rng, sensors, kinds=None):
     if rng.random() < 0.25:
         return {"kind": "clear", "name": rng.choice(["*", *(row.kind for row in FAULTS)])}
     row = rng.choice(
-        [row for row in FAULTS if row.kind in kinds] if kinds else [row for row in FAULTS if row.place == Place.SENSOR and row.effect not in _RARE]
+        [row for row in FAULTS if row.kind in kinds]
+        if kinds
+        else [row for row in FAULTS if row.place == Place.SENSOR and row.effect not in _RARE and row.kind not in _OF_EDGES]
     )
     table = {"kind": row.kind, "on": rng.choice(["*", *sensors])}
     if rng.random() < 0.7:
@@ -34,6 +36,8 @@ def random_fault(rng, sensors, kinds=None):
 
 _RARE = {Effect.SENTENCE, Effect.TURN, Effect.MASTER}
 """Effects on what a sensor may not have: a receiver, a view of the whole turn, a master of its clock."""
+_OF_EDGES = {"pps_noisy", "pps_doubled"}
+"""Faults that a clock which a change has set free is refused."""
 
 
 def random_change(rng, names, sensors):
