@@ -8,7 +8,7 @@ from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.batch import Flow
 from hilsim.emulator.lidar import LidarEmulator
-from hilsim.families.hesai.protocol.points import packet_dtype
+from hilsim.families.hesai.protocol.points import BY_SIZE
 from hilsim.families.hesai.specs import HesaiSpec
 from hilsim.world.geometry.poses import Pose
 from hilsim.world.geometry.tracks import fixed_track
@@ -39,6 +39,5 @@ def in_room(model="xt32", *, spec=None, objects=(), is_exact=True, seed=7, **set
 
 def packets_of(lidar, first=0, count=250):
     """Records of packets."""
-    model = lidar.setting.spec.known
     payload = lidar.data_packets(first, count).payload[:, : lidar.plan.data_size]
-    return np.ascontiguousarray(payload).view(packet_dtype(model.channels, model.blocks))[:, 0]
+    return np.ascontiguousarray(payload).view(BY_SIZE[lidar.plan.data_size][1])[:, 0]

@@ -13,6 +13,7 @@ from hilsim.protocols.nmea_retiming import retime_sentence
 from hilsim.units import NS_PER_S
 
 _WIDTH_4, _WIDTH_8 = constant(4), constant(8)
+_SET_S, _CENTURY = constant(1_000_000_000), constant(1900)
 
 
 class Retiming(NamedTuple):
@@ -35,7 +36,9 @@ class Retiming(NamedTuple):
         not_crc: Constant in place of a CRC, as a signed number.
         crc32_at: CRC-32 of the bytes behind it; 0: there is none.
         crc32_end: End of those bytes.
-        calendar_at: Date and time of the second that stamps count in: year since 1900, month, day, hour, minute and second, a byte each; 0: there is none.
+        calendar_at: Date and time of the second that stamps count in: year, month, day, hour, minute and second, a byte each; 0: there is none.
+        calendar_years: Year from which its year counts.
+        unset_s: Time since 1970 at which a clock begins that nothing sets: it is added to times before 2001.
     """
 
     stamp_at: int = 0
@@ -55,6 +58,8 @@ class Retiming(NamedTuple):
     crc32_at: int = 0
     crc32_end: int = 0
     calendar_at: int = 0
+    calendar_years: int = 1900
+    unset_s: int = 0
 
     def read_ns(self, payload: bytes) -> int | None:
         """The stamp that names a packet's instant; None where there is none."""
@@ -80,6 +85,8 @@ NOTHING = Retiming()
     _CRC32_AT,
     _CRC32_END,
     _CALENDAR_AT,
+    _CALENDAR_YEARS,
+    _UNSET_S,
 ) = (constant(column) for column in range(len(Retiming._fields)))
 
 
@@ -110,9 +117,11 @@ def _write(value: int, payload: npt.NDArray[np.uint8], at: int, width: int) -> N
 
 
 @kernel
-def _rewrite_calendar(at: int, shown_ns: int, payload: npt.NDArray[np.uint8]) -> None:
+def _rewrite_calendar(retiming: npt.NDArray[np.int64], shown_ns: int, payload: npt.NDArray[np.uint8]) -> None:
+    at, second = retiming[_CALENDAR_AT], shown_ns // NS_PER_S
     if at > 0:
-        write_calendar(shown_ns // NS_PER_S, payload, at)
+        write_calendar(second if second >= _SET_S else second + retiming[_UNSET_S], payload, at)
+        payload[at] -= retiming[_CALENDAR_YEARS] - _CENTURY
 
 
 @kernel
@@ -136,7 +145,7 @@ def retime(retiming: npt.NDArray[np.int64], clock: StampClock, stamp_ns: int, pa
         for _ in range(retiming[_STAMPS]):
             _write(_read(payload, at, width) + by, payload, at, width)
             at += retiming[_STRIDE]
-        _rewrite_calendar(retiming[_CALENDAR_AT], clock.shown_ns + stamp_ns, payload)
+        _rewrite_calendar(retiming, clock.shown_ns + stamp_ns, payload)
         if further_at > 0 and _read(payload, further_at, width) != 0:
             _write(_read(payload, further_at, width) + by, payload, further_at, width)
     if retiming[_SENTENCE_END] > 0:

@@ -25,6 +25,9 @@ ECHO_DRAWS = 8
 class EchoChoice(IntEnum):
     """Rule that selects the detected echo of a return. The firmware is assumed to rank echoes by energy (recommended, unproven)."""
 
+    STRONGEST_BESIDE_FIRST = -2
+    """Beside a return that reports the first echo: the strongest, or the second strongest where the first is the strongest (PandarXT-16 manual page 44); a single
+    echo is reported twice."""
     FIRST = -1
     """The nearest echo."""
     STRONGEST = 0
@@ -52,6 +55,7 @@ class ReturnType(IntEnum):
 
 _STRONGEST, _LAST, _LAST_BESIDE_STRONGEST = constant(EchoChoice.STRONGEST), constant(EchoChoice.LAST), constant(EchoChoice.LAST_BESIDE_STRONGEST)
 _SECOND_STRONGEST, _FIRST = constant(EchoChoice.SECOND_STRONGEST), constant(EchoChoice.FIRST)
+_STRONGEST_BESIDE_FIRST = constant(EchoChoice.STRONGEST_BESIDE_FIRST)
 _IS_STRONGEST, _IS_LAST = constant(ReturnType.STRONGEST), constant(ReturnType.LAST)
 _IS_BOTH, _IS_SECOND = constant(ReturnType.BOTH), constant(ReturnType.SECOND_STRONGEST)
 _DETECTION = constant(Purpose.DETECTION)
@@ -243,7 +247,8 @@ def chosen_echo(echoes: npt.NDArray[np.float64], kept: npt.NDArray[np.int64], co
         return strongest_echo(echoes, kept, count, strongest)
     if choice == _LAST_BESIDE_STRONGEST:
         return last
-    return strongest_echo(echoes, kept, count, last) if strongest == last and count > 1 else strongest
+    beside = int(kept[0]) if choice == _STRONGEST_BESIDE_FIRST else last
+    return strongest_echo(echoes, kept, count, beside) if strongest == beside and count > 1 else strongest
 
 
 @borrowing_kernel

@@ -1,4 +1,4 @@
-"""The bytes of short streams of XT32, XT16 and XT32M, pinned field by field: a change of any of them must be meant.
+"""The bytes of short streams of each model, pinned field by field: a change of any of them must be meant.
 
 ``HILSIM_WRITE_GOLDEN=1`` writes the digests anew; the diff is then reviewed field by field. Ranges are without noise on the walls of a room, so that they are the
 same on every CPU.
@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from hilsim.families.hesai.protocol.points import TAIL_DTYPE
 from hilsim.sensor.specs import ClockSetting
 from tests.golden.test_golden_stream import digest
 from tests.hesai_sensors import hesai, in_room, packets_of
 
 DIGESTS = Path(__file__).with_name("hesai_stream.json")
 PACKETS = 100
-MODES = {"xt32": "dual", "xt16": "strongest", "xt32m": "dual"}
+MODES = {"xt32": "dual", "xt16": "strongest", "xt32m": "dual", "qt64": "dual", "pandar40p": "strongest", "pandar64": "dual"}
 
 
 def sensor(model):
@@ -32,8 +31,8 @@ def stream_digests():
         lidar = sensor(model)
         packets = packets_of(lidar, 0, PACKETS)
         found |= {f"{model}.header": digest(packets["header"]), f"{model}.azimuth": digest(packets["blocks"]["azimuth"])}
-        found |= {f"{model}.{field}": digest(packets["blocks"]["units"][field]) for field in ("distance", "reflectivity", "confidence")}
-        found |= {f"{model}.{field}": digest(packets["tail"][field]) for field in TAIL_DTYPE.names}
+        found |= {f"{model}.{field}": digest(packets["blocks"]["units"][field]) for field in packets["blocks"]["units"].dtype.names}
+        found |= {f"{model}.{field}": digest(packets["tail"][field]) for field in packets["tail"].dtype.names}
         found[f"{model}.deadline_ns"] = digest(lidar.data_packets(0, PACKETS).deadline_ns)
     return found
 

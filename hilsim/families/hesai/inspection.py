@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from hilsim.families.hesai.points import decode_hesai
 from hilsim.families.hesai.protocol.models import Model
-from hilsim.families.hesai.protocol.points import ReturnMode, model_of, packet_dtype, utc_ns
+from hilsim.families.hesai.protocol.points import BY_SIZE, ReturnMode, utc_ns
 from hilsim.families.hesai.recognition import HesaiKind
 from hilsim.read.analysis.decode import batch_of
 from hilsim.read.analysis.inspection.lines import Line, captured_lines, clock_lines, detail, missing_lines
@@ -59,10 +59,10 @@ class HesaiFlow(FlowInspection):
 
     sample_bytes = 400_000  # a tenth of a second or more
 
-    def __init__(self, model: Model) -> None:
-        """Inspect packets of a model."""
+    def __init__(self, model: Model, dtype: np.dtype[Any]) -> None:
+        """Inspect packets of a model, records of ``dtype``."""
         super().__init__()
-        self._model = model
+        self._model, self._dtype = model, dtype
         self._modes: set[int] = set()
         self._speeds: set[int] = set()
         self._steps: set[int] = set()
@@ -71,13 +71,19 @@ class HesaiFlow(FlowInspection):
 
     def look(self, times: CaptureTimes) -> Steps:
         """Evaluate the packets taken since the last call."""
-        packets = np.frombuffer(b"".join(self.taken()), packet_dtype(self._model.channels, self._model.blocks))
+        packets = np.frombuffer(b"".join(self.taken()), self._dtype)
         tails, azimuth = packets["tail"], packets["blocks"]["azimuth"].astype(np.int64)
         self._modes.update(tails["mode"].tolist())
         self._speeds.update(tails["speed_rpm"].tolist())
         returns = ReturnMode(int(tails["mode"][0])).returns
         self._steps.update(np.unique(np.diff(azimuth[:, ::returns], axis=1) % TURN_CDEG).tolist())
-        number, stamp_ns = tails["sequence"].astype(np.int64), utc_ns(tails)
+        stamp_ns = utc_ns(tails)
+        is_counted = "sequence" in (self._dtype["tail"].names or ())
+        number = (
+            tails["sequence"].astype(np.int64)
+            if is_counted
+            else np.rint(stamp_ns / (self._model.rounds(returns) * self._model.round_ns)).astype(np.int64)
+        )
         before = self._last or (int(number[0]), int(stamp_ns[0]))
         self._last = int(number[-1]), int(stamp_ns[-1])
         step = (np.diff(number, prepend=before[0]) + _NUMBERS // 2) % _NUMBERS - _NUMBERS // 2
@@ -107,6 +113,6 @@ class HesaiFlow(FlowInspection):
 
 PART = InspectionPart(
     kinds=frozenset(HesaiKind),
-    flow=lambda kind, payload, _metadata: HesaiFlow(model_of(payload)) if kind is HesaiKind.POINTS else None,
+    flow=lambda kind, payload, _metadata: HesaiFlow(*BY_SIZE[len(payload)]) if kind is HesaiKind.POINTS else None,
     number=lambda _kind, payload, _metadata: len(payload),
 )

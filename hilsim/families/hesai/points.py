@@ -9,8 +9,8 @@ from hilsim.capture.batches import DatagramArrays
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.setting import LidarSetting
 from hilsim.emulator.truth import Truth
-from hilsim.families.hesai.protocol.models import BY_NAME, Model
-from hilsim.families.hesai.protocol.points import BLOCKS_AT, LASERS_AT, UNIT_MM, ReturnMode, packet_dtype, packet_size, utc_ns
+from hilsim.families.hesai.protocol.models import Model
+from hilsim.families.hesai.protocol.points import BY_SIZE, UNIT_MM, ReturnMode, utc_ns
 from hilsim.read.analysis.decode import POINT_DTYPE, batch_of, paired
 
 if TYPE_CHECKING:
@@ -46,11 +46,10 @@ def decode_hesai(batch: DatagramArrays, chosen: npt.NDArray[np.bool_] | None = N
     start = batch.start if chosen is None else batch.start[chosen]
     size = batch.size if chosen is None else batch.size[chosen]
     found = [np.empty(0, POINT_DTYPE)]
-    for model in BY_NAME.values():
-        rows = np.flatnonzero(size == packet_size(model))
-        rows = rows[(batch.data[start[rows] + LASERS_AT] == model.channels) & (batch.data[start[rows] + BLOCKS_AT] == model.blocks)]
+    for packet_size, (model, _) in BY_SIZE.items():
+        rows = np.flatnonzero(size == packet_size)
         if rows.size:
-            payloads = batch.data[start[rows, None] + np.arange(packet_size(model))]
+            payloads = batch.data[start[rows, None] + np.arange(packet_size)]
             found.append(_decoded(model, payloads, rows, angles or Angles(model.elevation_deg, model.azimuth_deg)))
     points = np.concatenate(found)
     return points[np.argsort(points["packet"], kind="stable")] if len(found) > 2 else points
@@ -67,14 +66,13 @@ def points_with_rows(
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.intp]]:
     """Decoded points of rendered packets from ``first`` on, and the row of ground truth of each."""
     model = cast("HesaiSpec", lidar.setting.spec).known
-    makes_point = _makes_point(_records(model, payloads))
+    makes_point = _makes_point(_records(payloads[:, : lidar.plan.data_size]))
     row_place = ((truth.packet - first) * model.blocks + truth.block) * model.channels + truth.record
     return paired(decode_emulated(payloads, lidar.setting), np.flatnonzero(makes_point), row_place)
 
 
-def _records(model: Model, payloads: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
-    dtype = packet_dtype(model.channels, model.blocks)
-    return np.ascontiguousarray(payloads[:, : dtype.itemsize]).view(dtype)[:, 0]
+def _records(payloads: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
+    return np.ascontiguousarray(payloads).view(BY_SIZE[payloads.shape[1]][1])[:, 0]
 
 
 def _makes_point(packets: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
@@ -88,20 +86,24 @@ def _makes_point(packets: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 def _decoded(model: Model, payloads: npt.NDArray[np.uint8], packets: npt.NDArray[np.intp], angles: Angles) -> npt.NDArray[Any]:
     """Points of packets ``uint8[n, size]`` of one model."""
-    sent = _records(model, payloads)
+    sent = _records(payloads)
     packet, block, channel = np.nonzero(_makes_point(sent))
     tail, returns = sent["tail"][packet], _RETURNS[sent["tail"]["mode"]][packet]
     block_ns = np.stack([model.block_ns(number) for number in (1, 2)])
     firing_ns = np.array(model.firing_ns)[channel]
     unit = sent["blocks"]["units"][packet, block, channel]
     range_m = unit["distance"] * (UNIT_MM / 1000.0)
-    azimuth_cdeg = sent["blocks"]["azimuth"][packet, block] + _CDEG_PER_NS_PER_RPM * tail["speed_rpm"] * firing_ns
+    azimuth_cdeg = sent["blocks"]["azimuth"][packet, block] + _CDEG_PER_NS_PER_RPM * tail["speed_rpm"] * (firing_ns - model.azimuth_ns)
     azimuth = np.radians(azimuth_cdeg * 0.01 + np.array(angles.azimuth_deg)[channel])
     elevation = np.radians(angles.elevation_deg)[channel]
     points = np.zeros(packet.size, POINT_DTYPE)
     points["x"], points["y"] = range_m * np.cos(elevation) * np.sin(azimuth), range_m * np.cos(elevation) * np.cos(azimuth)
     points["z"], points["range"], points["azimuth"] = range_m * np.sin(elevation), range_m, np.degrees(azimuth) % 360.0
-    points["packet"], points["ring"], points["intensity"] = packets[packet], model.channels - 1 - channel, unit["reflectivity"]
+    points["packet"], points["ring"], points["intensity"] = (
+        packets[packet],
+        np.argsort(np.argsort(angles.elevation_deg))[channel],
+        unit["reflectivity"],
+    )
     points["time_ns"] = utc_ns(sent["tail"])[packet] + block_ns[returns - 1, block] + firing_ns
     points["return_number"] = block % returns
     return points

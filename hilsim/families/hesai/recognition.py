@@ -1,8 +1,7 @@
-"""Recognition of Hesai packets: start, version, and numbers of lasers and blocks that fit the length."""
+"""Recognition of Hesai packets, by length, header, marks and return mode, and of GPS packets."""
 
-from hilsim.errors import PacketError
-from hilsim.families.hesai.protocol import pandar
-from hilsim.families.hesai.protocol.points import packet_fault
+from hilsim.families.hesai.protocol.gps import GPS_PORT, is_gps
+from hilsim.families.hesai.protocol.points import DATA_PORT, packet_fault
 from hilsim.protocols.ethernet import PLAIN_STYLE
 from hilsim.protocols.recognise import KindFacts, PacketKind
 
@@ -14,17 +13,11 @@ class HesaiKind(PacketKind):
     """Kinds of Hesai packets."""
 
     POINTS = KindFacts("Hesai points", "hesai", "points", has_points=True, is_decoded=True, style=HESAI_STYLE)
-    PANDAR = KindFacts("points of a Pandar40P, Pandar64 or QT64", "hesai", "points", has_points=True, style=HESAI_STYLE)
+    GPS = KindFacts("Hesai GPS", "hesai", "gps", port_step=GPS_PORT - DATA_PORT, style=HESAI_STYLE)
 
 
 def recognise(payload: bytes) -> HesaiKind | None:
     """The kind of a payload."""
-    if not packet_fault(payload):
-        return HesaiKind.POINTS
-    if len(payload) not in pandar.BY_SIZE:
-        return None
-    try:
-        pandar.read_packet(payload)
-    except PacketError:
-        return None
-    return HesaiKind.PANDAR
+    if is_gps(payload):
+        return HesaiKind.GPS
+    return None if packet_fault(payload) else HesaiKind.POINTS

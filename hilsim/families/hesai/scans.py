@@ -10,7 +10,7 @@ from hilsim.capture.batches import DatagramArrays
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.schedule import first_sequence_of
 from hilsim.families.hesai.points import decode_hesai
-from hilsim.families.hesai.protocol.points import ReturnMode, model_of, packet_dtype, read_packet, utc_ns
+from hilsim.families.hesai.protocol.points import ReturnMode, read_packet, utc_ns
 from hilsim.families.hesai.recognition import HesaiKind, recognise
 from hilsim.read.analysis.decode import batch_of
 from hilsim.read.scans.part import ScansPart, payload_of
@@ -64,9 +64,8 @@ def _rounds(lidar: LidarEmulator, first_packet: int, payloads: npt.NDArray[np.ui
     azimuths, times_ns = [], []
     for row, payload in enumerate(payloads):
         plan = lidar.at_packet(first_packet + row).plan
-        model = model_of(payload.tobytes())
-        blocks = payload.view(packet_dtype(model.channels, model.blocks))["blocks"]["azimuth"][0]
-        azimuths.append(blocks[:: model.blocks // plan.sequences_per_packet].astype(np.int64))
+        blocks = read_packet(payload[: plan.data_size].tobytes())["blocks"]["azimuth"]
+        azimuths.append(blocks[:: blocks.size // plan.sequences_per_packet].astype(np.int64))
         first = int(first_sequence_of(plan, first_packet + row))
         times_ns.append(np.arange(first, first + plan.sequences_per_packet) * plan.sequence_ns)
     return np.concatenate(azimuths), np.concatenate(times_ns)

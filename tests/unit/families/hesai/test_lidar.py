@@ -1,4 +1,4 @@
-"""XT32, XT16 and XT32M: every point against the room that it is in, exact azimuths and wandering times, modes, pairs, dates and what is refused."""
+"""Every model: every point against the room that it is in, exact azimuths and wandering times, modes, pairs, dates and what is refused."""
 
 import datetime as dt
 import json
@@ -36,14 +36,15 @@ def azimuths_of(packets, returns):
     return packets["blocks"]["azimuth"][:, ::returns].reshape(-1).astype(int)
 
 
-@pytest.mark.parametrize("model", ["xt32", "xt16", "xt32m"])
+@pytest.mark.parametrize("model", ["xt32", "xt16", "xt32m", "qt64", "pandar40p", "pandar64"])
 @pytest.mark.parametrize(("mode", "rate"), [("strongest", 600), ("dual", 300), ("last", 1200)])
 def test_every_point_is_on_a_wall(model, mode, rate):
     lidar = in_room(model, return_mode=mode, rotation_rate_rpm=rate)
+    assert int(lidar.plan.own.mode) == {"dual": 0x3B if model == "qt64" else 0x39, "last": 0x38, "strongest": 0x38 if model == "qt64" else 0x37}[mode]
     points = decode_emulated(lidar.data_packets(0, 300).payload[:, : lidar.plan.data_size], lidar.setting)
     rounds = 300 * lidar.setting.sequences_per_packet
     assert points.size == rounds * lidar.setting.spec.laser_count
-    assert off_walls_m(points).max() < 0.0035  # half a count of 4 mm, and directions of float32
+    assert off_walls_m(points).max() < (0.005 if model == "pandar64" else 0.0035)  # half a count of 4 mm, float32, and what an encoder errs
     assert set(np.unique(points["return_number"]).tolist()) == {0}
 
 
@@ -86,6 +87,73 @@ def test_times_of_a_drawn_unit_wander_as_those_of_recordings(model):
         [0.08, 0.84, 0.08], abs=0.025
     )  # 9, 80 and 11 % in a recording of an XT32, 7, 88 and 5 % of an XT16
     assert 2.4 < np.mean(residuals) < 3.4  # 2.5 and 3.2 us in the two recordings
+
+
+def test_a_qt64_steps_by_60_and_wanders_as_that_of_a_recording():
+    residuals = []
+    for seed in range(6):
+        packets = packets_of(in_room("qt64", unit="drawn", seed=seed, return_mode="dual"), 0, 1200)
+        azimuth, times_us = azimuths_of(packets, 2), utc_ns(packets["tail"]) // 1000
+        assert set((np.diff(azimuth) % 36_000).tolist()) == {60}
+        assert (azimuth == 0).sum() == 4
+        assert set(np.diff(times_us).tolist()) <= {331, 332, 333, 334, 335, 336}
+        assert set(packets["tail"]["speed_rpm"].tolist()) == {600}
+        packet = np.arange(times_us.size)
+        residuals.append(np.std(times_us - times_us[0] - np.polyval(np.polyfit(packet, times_us - times_us[0], 1), packet)))
+    assert 4.0 < np.mean(residuals) < 9.0  # 6.9 us in the recording
+
+
+@pytest.mark.parametrize(
+    ("model", "period_us", "shares"),
+    [("pandar40p", 277.8, [0.004, 0.012, 0.956, 0.022, 0.007]), ("pandar64", 166.68, [0.005, 0.035, 0.916, 0.038, 0.006])],
+)
+def test_a_clock_fires_a_pandar_exactly_and_its_azimuths_jitter_as_those_of_recordings(model, period_us, shares):
+    found, speeds = [], set()
+    for seed in range(4):
+        packets = packets_of(in_room(model, unit="drawn", seed=seed, return_mode="dual"), 0, 2400)
+        steps = np.diff(azimuths_of(packets, 2)) % 36_000
+        found.append([(steps == step).mean() for step in range(18, 23)])
+        times_us = utc_ns(packets["tail"]) // 1000
+        packet = np.arange(times_us.size)
+        line = np.polyfit(packet, times_us - times_us[0], 1)
+        assert line[0] == pytest.approx(period_us, abs=1e-3)
+        assert np.std(times_us - times_us[0] - np.polyval(line, packet)) < 0.32  # 0.31 and 0.30 us
+        speeds |= set(packets["tail"]["speed_rpm"].tolist())
+    assert np.sum(found) == pytest.approx(len(found), abs=0.002)
+    assert np.mean(found, axis=0) == pytest.approx(shares, abs=0.015)
+    assert {598, 599, 600, 601} >= speeds >= {599, 600}
+
+
+def test_the_status_of_a_pandar_takes_turns_and_a_64_is_numbered():
+    first, second = (packets_of(in_room(model, return_mode=mode), 0, 140)["tail"] for model, mode in (("pandar40p", "dual"), ("pandar64", "last")))
+    assert first["status"][:8, 2].tolist() == [0, 1, 2, 2, 3, 4, 4, 5]  # a turn is seven rounds
+    assert set(first["status"][:, 2].tolist()) == set(range(23))
+    assert {tuple(each) for each in first["status"][:, 3:].tolist()} == {(0x72, 0x71)}
+    assert second["sequence"].tolist() == list(range(1, 141))
+    assert (first["utc"][0].tolist()[:3], second["utc"][0].tolist()[:3]) == ([17, 9, 6], [120, 6, 25])
+    assert (first["mode"][0], second["mode"][0]) == (0x39, 0x38)
+    counted = packets_of(in_room(spec=hesai("pandar40p", is_counted=True)), 0, 3)
+    assert counted["tail"]["sequence"].tolist() == [1, 2, 3]
+
+
+def test_a_qt64_sends_the_first_return_in_the_first_block():
+    lidar = in_room(spec=hesai("qt64", range_noise_m=0.0, range_max_m=20.0), objects=[POST], return_mode="dual", sub_rays=19, is_exact=False)
+    packets = packets_of(lidar, 0, 300)
+    distance = packets["blocks"]["units"]["distance"].astype(int)
+    differs = distance[:, ::2] != distance[:, 1::2]
+    assert 5 < differs.sum() < 0.05 * differs.size
+    assert (distance[:, ::2] < distance[:, 1::2])[differs].all()
+    assert set(packets["tail"]["mode"].tolist()) == {0x3B}
+    assert [int(byte) for byte in packets["header"][0]] == [0xEE, 0xFF, 3, 1, 0, 0, 64, 4, 1, 4, 2, 1]
+
+
+def test_the_strongest_beside_the_first_is_the_second_strongest_where_they_are_one():
+    near = SceneObject(mesh=box((0.2, 2.0, 3.0), Material(name="near", reflectivity=90)), placement=Pose(position_m=(2.0, 0.8, -0.5)))
+    lidar = in_room("xt16", objects=[near], return_mode="dual", sub_rays=19, is_exact=False, hesai=HesaiSetting(pair="first_strongest"))
+    units = packets_of(lidar, 0, 500)["blocks"]["units"]["distance"].astype(int)
+    first, second = units[:, ::2], units[:, 1::2]
+    assert (first <= second).all()
+    assert (first < second).sum() > 20
 
 
 def test_an_unset_clock_begins_in_2019_and_packets_are_counted_from_one():
@@ -151,8 +219,8 @@ def test_pairs_are_copies_or_two_echoes_in_the_order_that_the_profile_says(model
 def test_what_is_not_emulated_is_refused():
     for setup, text in (
         ({"rotation_rate_rpm": 900}, "rotation_rate_rpm must be 300, 600 or 1200 for a XT32, got 900"),
-        ({"field_of_view_deg": (10, 90)}, "field_of_view_deg must not be given for a XT32"),
-        ({"phase_lock_deg": 10.0}, "phase_lock_deg must not be given for a XT32"),
+        ({"hesai": HesaiSetting(pair="last_first"), "model": "pandar64"}, "hesai.pair must be last_strongest for a Pandar64, got last_first"),
+        ({"model": "pandar40p", "hesai": HesaiSetting(first_return=True)}, "hesai.first_return must not be given for a Pandar40P"),
         ({"clock": ClockSetting(stamps="utc")}, "clock.stamps must not be given for a XT32"),
     ):
         with pytest.raises(ValueError, match=text):
@@ -169,6 +237,66 @@ def rig(tmp_path, profile="xt32", **changes):
 def test_settings_of_others_are_refused_in_a_rig(tmp_path):
     with pytest.raises(ConfigError, match="livox must not be given for a XT32"):
         rig(tmp_path, **{"sub_rays = 1": "sub_rays = 1\nlivox = { pcl_data_type = 1 }"})
+
+
+@pytest.mark.parametrize(("model", "span"), [("xt32", 144), ("qt64", 240)])
+def test_a_field_of_view_leaves_out_whole_packets(model, span):
+    packets = packets_of(in_room(model, return_mode="last", field_of_view_deg=(90, 179)), 0, 260)
+    first = packets["blocks"]["azimuth"][:, 0].astype(int)
+    assert ((first >= 9000) & (first < 18_000)).all()
+    assert set((np.diff(azimuths_of(packets, 1).reshape(len(packets), -1), axis=1) % 36_000).reshape(-1).tolist()) == {
+        span // (8 if model == "xt32" else 4)
+    }
+    assert packets["tail"]["sequence"].tolist() == list(range(1, 261))
+    turned_ns = (np.diff(first) % 36_000) * (1e9 / 360_000)
+    assert np.abs(np.diff(utc_ns(packets["tail"])) - turned_ns).max() <= 1200  # each stamp is of its own packet
+    assert (np.diff(first) % 36_000 > span).sum() >= 3
+
+
+@pytest.mark.parametrize("model", ["xt32", "qt64", "pandar64"])
+def test_a_locked_head_passes_its_angle_at_each_second(model):
+    clock = ClockSetting(sync="pps", oscillator_ppm=80.0)
+    lidar = in_room(model, return_mode="last", phase_lock_deg=123.45, clock=clock, start_delay_us=4321.0)
+    rate_hz = lidar.setting.packet_rate_hz
+    for second in (1, 20):
+        packets = packets_of(lidar, round((second - 0.9 - 0.004321) * rate_hz) - 20, 40)  # rig time 0 is a tenth of a second before a second of UTC
+        since_ns = utc_ns(packets["tail"]) - lidar.utc_epoch_ns - 100_000_000 - (second - 1) * 1_000_000_000
+        known = lidar.setting.spec.known
+        begin_ns = since_ns + known.block_ns(1)[0] + known.azimuth_ns
+        azimuth = packets["blocks"]["azimuth"][:, 0].astype(float) - begin_ns * 36_000 / 1e8
+        assert np.abs(azimuth - 12_345).max() < {"xt32": 9.5, "qt64": 30.5, "pandar64": 7.0}[model]
+    if model != "pandar64":
+        assert (packets["blocks"]["azimuth"] % {"xt32": 18, "qt64": 60}[model] == 0).all()
+
+
+def test_azimuths_are_exact_again_after_a_change_of_the_rate(tmp_path):
+    script = tmp_path / "s.jsonl"
+    script.write_text(json.dumps({"at_s": 0.05, "kind": "sensor", "sensor": "lidar", "rotation_rate_rpm": 300}) + "\n")
+    emulator = hilsim.Emulator(rig(tmp_path), script=script)
+    packets = [read_packet(packet.payload) for packet in emulator.packets(11.0, 11.1)]
+    azimuth = np.concatenate([packet["blocks"]["azimuth"] for packet in packets]).astype(int)
+    assert set((np.diff(azimuth) % 36_000).tolist()) == {9}
+    assert (azimuth % 9 == 0).all()
+    assert {int(packet["tail"]["speed_rpm"]) for packet in packets} == {300}
+
+
+@pytest.mark.parametrize(("profile", "room", "has_us"), [("xt32", 100, False), ("pandar64", 84, True)])
+def test_gps_packets_come_each_second_from_a_receiver(tmp_path, profile, room, has_us):
+    text = ROOM.replace('name = "lidar"', f'name = "lidar"\nprofile = "{profile}"')
+    emulator = hilsim.Emulator(hilsim.load_rig(write_rig(tmp_path, text)))
+    sent = [packet.payload for packet in emulator.packets(0.0, 2.05) if len(packet.payload) == 512]
+    assert [recognise(payload) for payload in sent] == [HesaiKind.GPS] * 3
+    payload = sent[2]
+    sentence = payload[18:].split(b"\0")[0].split(b"\xdf")[0].decode()
+    assert sentence.startswith("$GPRMC,")
+    assert sentence[-5] == "*"
+    assert payload[18 + room : 506] == b"\xdf" * (488 - room)
+    assert payload[506:] == b"A\1\0\0\0\0"
+    digits = payload[2:14].decode()
+    day, month, year = (sentence.split(",")[9][at : at + 2] for at in (0, 2, 4))
+    assert [digits[at : at + 2][::-1] for at in (0, 2, 4)] == [year, month, day]
+    assert int.from_bytes(payload[14:18], "little") < 1_000_000
+    assert (int.from_bytes(payload[14:18], "little") > 0) == has_us or has_us
 
 
 def test_overheating_is_in_the_tail(tmp_path):
