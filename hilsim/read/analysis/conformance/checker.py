@@ -69,10 +69,10 @@ class StreamChecker:
         return [finding for sensor in self._all() for finding in sensor.new_findings()]
 
     def _family(self, datagram: CapturedDatagram, name: str) -> str | None:
-        """Family of a datagram's sensor: that with the surest claim, else that of a sensor of the same address; None for a datagram of another program."""
-        claims = {family: part.claim(datagram) for family, part in self._parts.items()}
+        """Family of a datagram's sensor: that with the surest claim, of equal ones that of a sensor of the same address; None for a datagram of another program."""
+        claims = {family: (part.claim(datagram), name in self._first[family]) for family, part in self._parts.items()}
         surest = max(claims, key=lambda family: claims[family])
-        return surest if claims[surest] is not Claim.NONE else next((family for family, known in self._first.items() if name in known), None)
+        return surest if claims[surest] > (Claim.NONE, False) else None
 
     def _sensor(self, family: str, name: str, payload: bytes) -> SensorCheck | None:
         """Sensor of a packet; None beyond the most. Packets that name no number may come before those that name that of their sensor."""

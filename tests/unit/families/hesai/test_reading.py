@@ -12,6 +12,7 @@ from hilsim.parts.replays.offline import OfflineReplay
 from hilsim.parts.replays.specs import ReplaySpec
 from hilsim.protocols.ethernet import HEADER_SIZE
 from hilsim.read.analysis.inspection.inspector import inspect
+from hilsim.read.analysis.picture.gathering import Gathered
 from tests.compiled import compiled_only
 
 pytestmark = compiled_only
@@ -53,6 +54,11 @@ def test_a_replay_has_new_dates_and_no_other_byte(path):
     assert (first, last[:5]) == ([126, 12, 31, 23, 59, 59], [127, 1, 1, 0, 0])
 
 
+def test_a_replay_by_the_device_clock_begins_at_the_sensors_date(path):
+    sent = [read_packet(payload)["tail"]["utc"].tolist() for payload in replayed(path, retime="device")]
+    assert sent[0][:3] == [119, 7, 25]
+
+
 def test_a_replay_in_a_loop_is_numbered_on(path):
     numbers = [int(read_packet(payload)["tail"]["sequence"]) for payload in replayed(path, loop="plain", loops=2, retime="utc")]
     assert len(numbers) > 2900
@@ -86,6 +92,18 @@ def test_a_flow_is_told_with_its_model_rotation_and_clock(path):
     assert "steps of 0.18 degrees" in "\n".join(line.text for line in found.lines(flow))
 
 
+def test_a_recording_of_a_pandar40p_is_replayed_and_inspected(capture):
+    path = capture("hesai/hesai_pandar40p_dual_600rpm.pcap")
+    sent = [read_packet(payload) for payload in replayed(path, retime="utc")]
+    assert (len(sent), sent[0]["tail"]["utc"].tolist()[:3]) == (1439, [26, 12, 31])
+    found = flow_of(path).details
+    assert (found.title, found.speed_rpm, found.steps_cdeg) == ("Pandar40P, last and strongest", (598, 602), (18, 19, 20, 21, 22))
+    assert (found.missing.packets, found.clock.jumps) == (0, 0)
+    points = hilsim.decode(path)
+    assert points["range"].min() == pytest.approx(0.3)
+    assert {2, 39} <= set(points["ring"].tolist()) <= set(range(40))
+
+
 @pytest.mark.parametrize(("model", "packets", "last_speed"), [("xt32", 2000, 600), ("xt16", 1626, 600)])
 def test_recordings_of_real_units_are_inspected(model, packets, last_speed, capture):
     flow = flow_of(capture(f"hesai/hesai_{model}_dual_600rpm.pcap"))
@@ -97,6 +115,19 @@ def test_recordings_of_real_units_are_inspected(model, packets, last_speed, capt
         (18,),
     )
     assert (found.missing.packets, found.clock.jumps) == (0, 0)
+
+
+@pytest.mark.parametrize(("name", "packets"), [("xt16", 500), ("pandar40p", 360)])
+def test_a_picture_is_a_turn(name, packets, capture, tmp_path):
+    gathered = Gathered("")
+    for datagram in CaptureFile(capture(f"hesai/hesai_{name}_dual_600rpm.pcap")):
+        gathered.take(datagram)
+        if gathered.is_enough():
+            break
+    scan = gathered.scan("x")
+    assert abs(scan.packets - packets) <= 1
+    scan.draw(tmp_path / "x.png", title="recording")
+    assert (tmp_path / "x.png").stat().st_size > 10_000
 
 
 def test_what_is_missing_is_told(path, tmp_path):
