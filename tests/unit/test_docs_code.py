@@ -15,6 +15,7 @@ EDITS = {
     ("add-an-output.md", 1): "a line of a class of hilsim's own",
     ("add-an-output.md", 2): "an entry of a table of hilsim's own, with the line above",
     ("livox.md", 0): "a host, in the environment of the vendor's SDK: tests/interop/test_livox_control.py does what it does",
+    ("hesai.md", 0): "a decoder's points, in its environment: tests/interop/test_hesai_points.py does what it does",
     ("add-a-serial-device.md", 1): "a line of a table of hilsim's own",
 }
 """Blocks, counted from 0 on their pages, that show a change of a file and run only there; their pages' tests make the change or check it."""
