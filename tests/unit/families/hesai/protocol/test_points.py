@@ -24,6 +24,7 @@ from hilsim.families.hesai.protocol.points import (
     write_tail,
 )
 from hilsim.families.hesai.recognition import HesaiKind, recognise
+from tests.compiled import compiled_only
 
 RECORDINGS = {
     "XT32": ("hesai/hesai_xt32_dual_600rpm.pcap", 2000),
@@ -166,6 +167,7 @@ def test_a_packet_of_another_size_is_none():
         read_packet(bytes(1000))
 
 
+@compiled_only
 @pytest.mark.parametrize("name", RECORDINGS)
 def test_recordings_of_real_units_are_encoded_byte_by_byte(name, capture):
     file, packets = RECORDINGS[name]
