@@ -51,6 +51,12 @@ gps = { latitude_deg = 36.8, longitude_deg = -2.4 }
 """
 
 
+def udp_socket_line(port: int) -> list[str] | None:
+    """Columns of ``/proc/net/udp`` of the socket bound to a port; the last one is the number of datagrams that the kernel dropped there."""
+    lines = Path("/proc/net/udp").read_text(encoding="ascii").splitlines()
+    return next((line.split() for line in lines if f":{port:04X} " in line.split(" 00000000:0000")[0] + " "), None)
+
+
 def write_rig(directory: Path, text: str = ROOM, name: str = "rig.toml", **replacements: str) -> Path:
     """A rig file in ``directory``; each replacement is ``old -> new`` text."""
     for old, new in replacements.items():

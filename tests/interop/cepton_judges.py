@@ -23,6 +23,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support import udp_socket_line
+
 OBSERVER = Path(__file__).parent / "cepton_observer.py"
 SDKS = ("sdk2", "sdk3")
 CANNOT_LISTEN = 7
@@ -92,20 +94,14 @@ def free_port():
         return ours.getsockname()[1]
 
 
-def _socket_line(port):
-    """Columns of ``/proc/net/udp`` of the socket bound to a port, or None."""
-    lines = Path("/proc/net/udp").read_text(encoding="ascii").splitlines()
-    return next((line.split() for line in lines if f":{port:04X} " in line.split(" 00000000:0000")[0] + " "), None)
-
-
 def queued_bytes(port):
     """What waits in the socket bound to a port; a sender that heeds it loses nothing, however slow the machine."""
-    return int(_socket_line(port)[4].partition(":")[2], 16)
+    return int(udp_socket_line(port)[4].partition(":")[2], 16)
 
 
 def dropped_datagrams(port):
     """How many datagrams the kernel dropped at the socket bound to a port."""
-    return int(_socket_line(port)[-1])
+    return int(udp_socket_line(port)[-1])
 
 
 @dataclass(kw_only=True)
@@ -126,7 +122,7 @@ def listening(sdk):
         heard = Listening(port=port)
         try:
             deadline_s = time.monotonic() + TIMEOUT_S
-            while _socket_line(heard.port) is None:
+            while udp_socket_line(heard.port) is None:
                 assert time.monotonic() < deadline_s
                 time.sleep(0.01)
             yield heard

@@ -16,7 +16,7 @@ import pytest
 
 from hilsim.testing.forks import Fork
 from tests import commands
-from tests.support import ROOM, write_rig
+from tests.support import ROOM, udp_socket_line, write_rig
 from tests.system.flying import Programs
 from tests.system.reception import LidarStream, receiving_socket
 from tests.system.wheels import install_wheel
@@ -39,6 +39,11 @@ class Receiver:
     @property
     def port(self):
         return self.sock.getsockname()[1]
+
+    @property
+    def dropped(self):
+        """Datagrams that the kernel dropped, because this process did not fetch them in time."""
+        return int(udp_socket_line(self.port)[-1])
 
     def take(self, count, timeout_s=20.0):
         """``count`` payloads with their source addresses."""

@@ -22,7 +22,7 @@ from tests.system.test_network_faults import KEYS, KINDS, LATE, assert_played
 
 pytestmark = [pytest.mark.extended, pytest.mark.system, pytest.mark.timeout(1800)]
 
-SCRIPTS, LIVE = int(os.environ.get("HILSIM_FAULT_SCRIPTS", "4")), 3
+SCRIPTS = int(os.environ.get("HILSIM_FAULT_SCRIPTS", "4"))
 """Number of scripts that are played without a clock, and of those that a daemon lives."""
 SECONDS, STRETCHES = 30.0, 5
 PACKET_S, SETTLED_S = 0.0125, 0.3
@@ -139,7 +139,7 @@ def test_a_script_gives_the_same_bytes_in_any_split_and_those_without_faults_whe
         capture.unlink()  # a hundred megabytes each
 
 
-@pytest.mark.parametrize("number", range(LIVE))
+@pytest.mark.parametrize("number", range(SCRIPTS))
 def test_what_receivers_get_of_a_script_is_what_it_gives_and_a_recording_replayed_gives_again(daemon, tmp_path, receiver, number):
     hilsim.record(write_rig(tmp_path), tmp_path / "recorded.pcap", duration_s=2.0)
     receivers = [receiver() for _ in range(5)]
@@ -152,6 +152,7 @@ def test_what_receivers_get_of_a_script_is_what_it_gives_and_a_recording_replaye
             heard[each.port] += [payload for payload, _ in each.drain()]
     made, epoch_ns = control.script(), json.loads(commands.run("control", tmp_path / "control", '{"do": "rig"}').stdout)["utc_epoch_ns"]
     lived_s = stopped_s(running, control)
+    dropped = {each.port: each.dropped for each in receivers}
     for each in receivers:
         heard[each.port] += [payload for payload, _ in each.drain()]
     script = load_script(written(tmp_path / "made.jsonl", made))
@@ -160,6 +161,6 @@ def test_what_receivers_get_of_a_script_is_what_it_gives_and_a_recording_replaye
     for port, payloads in lived.items():
         assert_played(payloads, played[port])
         sent = iter(payloads)
-        assert all(payload in sent for payload in heard[port])  # in their order; the socket of a receiver that was stopped for long overflows
-        assert len(heard[port]) > 0.99 * len(payloads) > 100
+        assert all(payload in sent for payload in heard[port])  # in their order
+        assert len(heard[port]) + dropped[port] == len(payloads) > 100
     assert_replayed(tmp_path, tmp_path / "lived.pcap")

@@ -17,6 +17,7 @@ from hilsim.families.livox.protocol.imu import read_imu
 from hilsim.families.livox.protocol.points import has_valid_crc, read_points
 from hilsim.families.livox.setting import LivoxSetting
 from hilsim.families.velodyne.specs import VelodyneSpec
+from hilsim.faults.specs import FAULT_SPECS
 from hilsim.sensor.specs import ClockSetting
 from hilsim.sensor.time_input import GpsSetting
 from hilsim.world.geometry.poses import Pose
@@ -26,12 +27,13 @@ from hilsim.world.platforms.platform import build_platform
 from hilsim.world.scene.materials import Material
 from hilsim.world.scene.primitives import box
 from hilsim.world.scene.world import SceneObject
+from tests.compiled import COMPILED, compiled_only
 from tests.lidars import lidar_setting
 from tests.livox_sensors import PLACE_M, ROOM_M, in_room, mid360
 from tests.support import ROOM, write_rig
 
-SECOND = 2083
-"""Packets of a second."""
+SECOND = 2083 if COMPILED else 60
+"""Packets of a second; fewer with kernels as plain Python."""
 
 
 def points_of(lidar, first=0, count=50):
@@ -59,6 +61,7 @@ def test_every_point_of_a_second_is_on_a_wall(data_type, rounding_m):
     assert points["range"].max() < 12.0
 
 
+@compiled_only
 def test_noise_is_as_wide_as_the_profile_says():
     lidar = in_room(spec=mid360())
     points = decode_emulated(lidar.data_packets(0, SECOND).payload, lidar.setting)
@@ -108,6 +111,7 @@ def test_a_shot_without_return_is_a_point_of_zeros():
     assert not points[is_empty].tobytes().strip(b"\0")
 
 
+@compiled_only
 def test_reflectivity_is_to_150_of_diffuse_surfaces_and_above_of_retro_reflectors():
     sign = SceneObject(mesh=box((0.1, 2.0, 2.0), Material(name="sign", reflectivity=200)), placement=Pose(position_m=(4.0, 0.0, 0.0)))
     white = SceneObject(mesh=box((0.1, 2.0, 2.0), Material(name="white", reflectivity=100)), placement=Pose(position_m=(-4.0, 0.0, 0.0)))
@@ -126,6 +130,7 @@ def test_reflectivity_is_to_150_of_diffuse_surfaces_and_above_of_retro_reflector
     assert behind["reflectivity"].max() == 150
 
 
+@compiled_only
 def test_rain_and_edges_are_tagged_and_nothing_else():
     pillar = SceneObject(mesh=box((0.3, 0.3, 4.0), Material(name="pillar", reflectivity=50)), placement=Pose(position_m=(5.5, 0.0, 0.0)))
     clear = points_of(in_room(spec=mid360(), objects=[pillar], is_exact=False), 0, SECOND)[1]
@@ -134,6 +139,7 @@ def test_rain_and_edges_are_tagged_and_nothing_else():
     assert set(np.unique(points_of(in_room(spec=mid360()), 0, 500)[1]["tag"]).tolist()) == {0}
 
 
+@compiled_only
 def test_echoes_of_fog_are_tagged(tmp_path):
     text = ROOM.replace('name = "lidar"', 'name = "lidar"\nprofile = "mid360"').replace("gps =", "# gps =") + "\n[weather]\nfog_visibility_m = 15.0\n"
     packets = [
@@ -154,7 +160,7 @@ def test_shots_outside_of_the_enabled_windows_have_no_return():
         elevation = np.degrees(np.arctan2(seen["z"], np.hypot(seen["x"], seen["y"])))
         is_ahead = ((azimuth > 349.9) | (azimuth < 20.1)) & (elevation > -0.1) & (elevation < 30.1)
         is_left = (azimuth > 89.9) & (azimuth < 100.1)
-        assert seen.size > 5000
+        assert seen.size > 0.025 * points.size
         assert (is_ahead | (is_left & more)).all()
         assert (is_left & ~is_ahead).any() == more
 
@@ -210,39 +216,37 @@ def test_inertial_packets_come_and_go_with_their_setting():
     assert lidar.position_span(0, 100_000_000).payload.size == 0
 
 
-def of_rig(tmp_path, *faults, seconds=0.2):
-    """Headers and points of packets of a Mid-360 in the tests' room, with faults."""
-    text = ROOM.replace('name = "lidar"', 'name = "lidar"\nprofile = "mid360"').replace("gps =", "# gps =")
-    emulator = hilsim.Emulator(hilsim.load_rig(write_rig(tmp_path, text)), faults=faults)
-    read = [read_points(packet.payload) for packet in emulator.packets(0.0, seconds) if packet.stream == "points"]
-    return [header for header, _ in read], np.concatenate([points for _, points in read])
+def broken(kind=None, **keys):
+    """Headers and points of packets of a fifth of a second, with a fault."""
+    return points_of(in_room(faults=() if kind is None else (FAULT_SPECS[kind](**keys),)), 0, SECOND // 5)
 
 
-def test_a_blocked_sector_returns_nothing(tmp_path):
-    _, points = of_rig(tmp_path, {"kind": "blocked_sector", "azimuth_deg": [30, 90]})
-    _, clean = of_rig(tmp_path)
+def test_a_blocked_sector_returns_nothing():
+    _, points = broken("blocked_sector", azimuth_deg=(30.0, 90.0))
+    _, clean = broken()
     clockwise = np.degrees(np.arctan2(-clean["y"], clean["x"])) % 360.0
     is_seen = (clean["x"] != 0) | (clean["y"] != 0)
     is_blocked = (clockwise > 30.5) & (clockwise < 89.5) & is_seen
-    assert is_blocked.sum() > 3000
+    assert is_blocked.sum() > 0.075 * clean.size
     assert not points[is_blocked].tobytes().strip(b"\0")
     is_free = ((clockwise < 29.5) | (clockwise > 91.5)) & is_seen
     np.testing.assert_array_equal(points[is_free], clean[is_free])
 
 
-def test_a_dead_line_has_no_points(tmp_path):
-    _, points = of_rig(tmp_path, {"kind": "dead_channel", "channels": [2, 6, 10, 14]})
+def test_a_dead_line_has_no_points():
+    _, points = broken("dead_channel", channels=(2, 6, 10, 14))
     is_seen = (points["x"] != 0).reshape(-1, 4).mean(axis=0)
     assert is_seen[2] == 0
     assert (np.delete(is_seen, 2) > 0.3).all()
 
 
-def test_stamps_leap_with_the_clock(tmp_path):
-    headers, _ = of_rig(tmp_path, {"kind": "clock_jump", "at_s": 0.1, "jump_s": 2.0})
+def test_stamps_leap_with_the_clock():
+    headers, _ = broken("clock_jump", at_s=SECOND / 10 * 0.00048, jump_s=2.0)
     steps = np.diff([header.stamp_ns for header in headers])
     assert sorted(set(steps.tolist())) == [480_000, 2_000_480_000]
 
 
+@compiled_only
 def test_points_of_the_emulator_are_those_of_packets_with_their_origin(tmp_path):
     text = ROOM.replace('name = "lidar"', 'name = "lidar"\nprofile = "mid360"').replace("gps =", "# gps =")
     emulator = hilsim.Emulator(hilsim.load_rig(write_rig(tmp_path, text)))
@@ -255,6 +259,7 @@ def test_points_of_the_emulator_are_those_of_packets_with_their_origin(tmp_path)
     assert scans[1].points["time"].max() < 200_000_000
 
 
+@compiled_only
 def test_a_capture_is_read_by_tenths_of_a_second(tmp_path):
     text = ROOM.replace('name = "lidar"', 'name = "lidar"\nprofile = "mid360"').replace("gps =", "# gps =")
     rig = hilsim.load_rig(write_rig(tmp_path, text))
@@ -265,6 +270,7 @@ def test_a_capture_is_read_by_tenths_of_a_second(tmp_path):
     assert numbers == [scan.points.size for scan in hilsim.Emulator(rig).scans(0.0, 0.3)]
 
 
+@compiled_only
 @pytest.mark.parametrize("is_capture", [False, True])
 def test_an_export_names_line_and_first_return(tmp_path, is_capture):
     text = ROOM.replace('name = "lidar"', 'name = "lidar"\nprofile = "mid360"').replace("gps =", "# gps =")

@@ -11,6 +11,7 @@ from hilsim.emulator.workspace import allocate_workspace
 from hilsim.world.geometry.poses import Pose
 from hilsim.world.geometry.tracks import fixed_track
 from hilsim.world.platforms.platform import build_platform
+from tests.compiled import compiled_only
 from tests.livox_sensors import in_room
 
 ROWS_OF_PUBLISHED = np.array([[268.9900, 52.1620], [269.0000, 49.1749], [269.0000, 46.4190], [269.0000, 43.8553]])
@@ -55,6 +56,7 @@ def test_the_head_turns_clockwise_182_times_a_second():
     assert abs(step[0] + 182.4167 * 360 * 80e-6) < 0.6  # it nods meanwhile
 
 
+@compiled_only
 def test_no_frame_of_a_minute_is_that_of_another():
     azimuth, elevation = frames(range(600))
     flat = np.concatenate([np.cos(np.radians(azimuth)), np.sin(np.radians(azimuth)), np.radians(elevation)], axis=1).reshape(600, -1)
