@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 CONSTRAINTS := .ci/constraints.txt
 FAMILY_CORE := $(addprefix families/,velodyne/protocol cepton/protocol cepton/test_lidar.py cepton/test_pairs.py cepton/test_response.py) \
 	$(addprefix families/ouster/,protocol interface test_lidar.py test_changes.py) \
-	$(addprefix families/livox/,protocol interface test_lidar.py test_pattern.py)
+	$(addprefix families/livox/,protocol interface test_lidar.py test_pattern.py) families/hesai/protocol
 KERNEL_TESTS := $(addprefix tests/unit/,geometry vehicle protocols rangefinders rovers/test_protocol.py sensor emulator external/test_osi.py $(FAMILY_CORE))
 # Tests start hundreds of programs: none shall compile the sources anew.
 export PYTHONDONTWRITEBYTECODE :=

@@ -70,7 +70,7 @@ def test_an_empty_stream_is_an_error():
     assert (result.passed, render_text(result)) == (
         False,
         [
-            "error   stream.none: no data packets of Velodyne, Cepton, Ouster or Livox sensors among 0 datagrams",
+            "error   stream.none: no data packets of Velodyne, Cepton, Ouster, Livox or Hesai sensors among 0 datagrams",
             "FAILED: 1 error, 0 warnings, 0 notes",
         ],
     )
