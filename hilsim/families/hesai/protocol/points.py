@@ -67,6 +67,9 @@ class ReturnMode(IntEnum):
         return 1 if self < ReturnMode.LAST_STRONGEST else 2
 
 
+_MODES = frozenset(ReturnMode)
+
+
 class Layout(NamedTuple):
     """Kernel-side layout of a sensor's packets.
 
@@ -210,7 +213,7 @@ def _tail_fault(payload: bytes, model: Model, dtype: np.dtype[Any]) -> str:
     factory_at, mode_at = tail_at + model.tail.factory, tail_at + model.tail.mode
     if payload[factory_at] != _FACTORY:
         return f"factory byte (byte {factory_at}) must be 0x42, got 0x{payload[factory_at]:02x}"
-    if payload[mode_at] not in set(ReturnMode):
+    if payload[mode_at] not in _MODES:
         return f"return mode (byte {mode_at}) must be one of {', '.join(f'0x{mode:02x}' for mode in ReturnMode)}, got 0x{payload[mode_at]:02x}"
     return ""
 

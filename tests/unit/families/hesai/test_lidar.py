@@ -280,6 +280,25 @@ def test_azimuths_are_exact_again_after_a_change_of_the_rate(tmp_path):
     assert {int(packet["tail"]["speed_rpm"]) for packet in packets} == {300}
 
 
+def test_a_field_of_view_and_a_lock_can_be_set_while_it_runs(tmp_path):
+    script = tmp_path / "s.jsonl"
+    changes = [{"field_of_view_deg": [0, 89]}, {"field_of_view_deg": [0, 359]}, {"phase_lock": True, "phase_lock_deg": 90.0}]
+    script.write_text(
+        "".join(json.dumps({"at_s": 0.1 * (row + 1), "kind": "sensor", "sensor": "lidar", **each}) + "\n" for row, each in enumerate(changes))
+    )
+    emulator = hilsim.Emulator(rig(tmp_path, **{"sub_rays = 1": 'sub_rays = 1\nclock = { sync = "pps" }'}), script=script)
+    packets = [read_packet(packet.payload) for packet in emulator.packets(0.0, 0.4)]
+    assert [int(packet["tail"]["sequence"]) for packet in packets] == list(range(1, len(packets) + 1))
+    azimuth = np.array([packet["blocks"]["azimuth"][0] for packet in packets]).astype(int)
+    assert (azimuth[255:310] < 9000).all()
+    assert len(packets) == pytest.approx(812, abs=6)
+    late = [read_packet(packet.payload) for packet in emulator.packets(11.0, 11.01)]
+    utc = utc_ns(np.array([packet["tail"] for packet in late]))
+    begin = (utc - 350_000) % 1_000_000_000 * 36_000 / 1e8
+    off = (np.array([packet["blocks"]["azimuth"][0] for packet in late]) - begin - 9000 + 18_000) % 36_000 - 18_000
+    assert np.abs(off).max() < 9.5
+
+
 @pytest.mark.parametrize(("profile", "room", "has_us"), [("xt32", 100, False), ("pandar64", 84, True)])
 def test_gps_packets_come_each_second_from_a_receiver(tmp_path, profile, room, has_us):
     text = ROOM.replace('name = "lidar"', f'name = "lidar"\nprofile = "{profile}"')

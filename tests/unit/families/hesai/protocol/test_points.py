@@ -129,6 +129,23 @@ def test_what_is_written_is_read_again(name, mode, seed, number, moment, is_coun
     assert utc_ns(found["tail"].reshape(1)).tolist() == [time_us * 1000]
 
 
+@pytest.mark.parametrize(
+    ("model", "returns", "block", "channel", "after_ns"),
+    [
+        (XT32, 1, 0, 1, 6000 - 350_000),
+        (XT32, 2, 7, 32, 6000 + 31 * 1512),
+        (PANDAR40P, 2, 0, 8, -28_580 - 4 * 55_560 - 54_670),
+        (PANDAR40P, 1, 9, 40, -28_580 - 3620),
+        (PANDAR64, 1, 5, 51, -42_580 - 3620),
+        (PANDAR64, 2, 1, 12, -42_580 - 2 * 55_560 - 54_668),
+        (QT64, 1, 0, 1, 25_710 + 2310),
+        (QT64, 2, 3, 56, 25_710 + 166_667 + 119_600),
+    ],
+)
+def test_lasers_fire_when_the_vendors_sdk_says(model, returns, block, channel, after_ns):
+    assert model.block_ns(returns)[block] + model.firing_ns[channel - 1] == after_ns
+
+
 def test_a_date_of_counted_seconds_is_read():
     tail = np.zeros(1, BY_SIZE[1080][1]["tail"])
     tail["utc"], tail["us"] = [[0, *(1_795_000_000).to_bytes(5, "big")]], 7
