@@ -3,7 +3,7 @@
 Sources: [SDK] HesaiLidar_SDK_2.0, correction and firing time files · [NEB] nebula, hesai decoders · [CAP] public recordings of one unit of each model.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -143,24 +143,21 @@ XT32 = Model(
     header=bytes.fromhex("eeff0601 0000 2008 01040201"),
     status=(bytes.fromhex("000086f10783010001"),),
 )
-XT16 = Model(
+XT16 = replace(
+    XT32,
     name="XT16",
     channels=16,
-    blocks=8,
-    round_ns=50_000,
     elevation_deg=_even(15.0, -2.0, 16),  # [SDK]
     azimuth_deg=(0.0,) * 16,
     firing_ns=tuple(6000 + 3024 * channel for channel in range(16)),  # [SDK]
     header=bytes.fromhex("eeff0601 0000 1008 01040201"),
     status=(bytes.fromhex("000086ec0783830001"),),
 )
-XT32M = Model(
+XT32M = replace(  # azimuths of a unit are in its calibration file, 0.13 to 0.18
+    XT32,
     name="XT32M",
-    channels=32,
     blocks=6,
-    round_ns=50_000,
     elevation_deg=_even(19.434, -40.181 / 31.0, 32),  # [SDK] 19.434 to -20.747 in nearly even steps
-    azimuth_deg=(0.0,) * 32,  # those of a unit are in its calibration file, 0.13 to 0.18
     firing_ns=tuple(6000 + 2888 * (channel % 16) for channel in range(32)),  # [SDK] two lasers at once
     header=bytes.fromhex("eeff0601 0000 2006 01040201"),
     status=(bytes.fromhex("000086e70783020001"),),
@@ -203,11 +200,11 @@ _64_FIRINGS_NS = (  # [SDK] and [NEB]
     "27116 40892 44828 31052 34988 48764 25148 38924 42860 29084 33020 52700 6228 54668 15356 27116 10140 23180 4924 21876 14052 17964 8836 19268 3620 20572 "
     "12748 16660 7532 11444 6228 15356 10140 4924 3620 14052 8836 12748"
 )
-PANDAR64 = Model(
+PANDAR64 = replace(
+    PANDAR40P,
     name="Pandar64",
     channels=64,
     blocks=6,
-    round_ns=_PANDAR_ROUND_NS,
     elevation_deg=_numbers(  # [NEB]
         "14.9 11.05 8.077 5.075 3.058 2.046 1.878 1.706 1.54 1.369 1.202 1.031 0.864 0.693 0.526 0.355 0.187 0.018 -0.151 -0.319 -0.49 -0.657 -0.827 -0.995 "
         "-1.166 -1.333 -1.504 -1.67 -1.842 -2.01 -2.18 -2.347 -2.518 -2.682 -2.855 -3.022 -3.192 -3.357 -3.53 -3.694 -3.866 -4.032 -4.203 -4.367 -4.54 -4.702 "
@@ -216,19 +213,13 @@ PANDAR64 = Model(
     azimuth_deg=(-1.042,) * 6 + (1.042, 3.125, 5.208, -5.208, -3.125, -1.042) * 8 + (-1.042,) * 10,
     firing_ns=tuple(_PANDAR_ROUND_NS - int(before) for before in _64_FIRINGS_NS.split()),
     header=bytes.fromhex("eeff4006 00040000"),
-    fill=None,
-    tail=PANDAR_TAIL,
+    marks_blocks=False,
     status=_turns(  # [CAP]
         "1861 1837 2433 2456 1879 1739 1564 1640 13430 13102 13358 27952 25392 12339 24882 26210 12595 25648 25189 12852 18244 18244 18244", "6e6e"
     ),
-    status_rounds=7,
+    years_from=1900,
     unset_utc_s=1_593_043_200,  # 2020-06-25
-    is_clocked=True,
-    azimuth_ns=_PANDAR_ROUND_NS,
     stamp_ns=_PANDAR_ROUND_NS + 42_580,
-    speed_parts=3,
-    pairs=("last_strongest",),
-    singles=("strongest", "last"),
 )
 _QT_FIRINGS_US = (  # [SDK]; [NEB] has 10 us more for all but channel 56, which lacks a digit
     "2.31 4.37 6.43 8.49 10.54 12.6 14.66 16.71 19.16 21.22 23.28 25.34 27.39 29.45 31.5 33.56 36.61 38.67 40.73 42.78 44.84 46.9 48.95 51.01 53.45 55.52 57.58 "
