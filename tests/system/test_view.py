@@ -77,7 +77,7 @@ def test_a_daemon_sends_on_when_its_view_is_killed_and_the_view_ends_with_the_da
             daemon.kill()
 
 
-@pytest.mark.extended
+@pytest.mark.alone  # a browser without a graphics card takes minutes for a picture beside other tests
 @pytest.mark.asyncio
 async def test_a_browser_shows_what_the_demo_sends():
     """Its picture is that of docs/how-to/view.md: ``HILSIM_PICTURES=docs/images`` writes it anew."""

@@ -105,6 +105,7 @@ def test_the_best_level_whose_features_a_processor_has_is_used(
 
 
 @pytest.mark.extended
+@pytest.mark.timeout(1000)  # compiles every kernel of the golden streams
 @pytest.mark.parametrize("level", LEVELS)
 def test_kernels_of_each_level_give_the_golden_bytes(level: str) -> None:
     """Where numbers were rounded otherwise, an image and a wheel would send other packets than a checkout."""
