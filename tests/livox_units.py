@@ -58,6 +58,9 @@ class Followed:
     def show(self, state, now_ns):
         self.shown.append((state.work(now_ns), state.sends_points(now_ns), state.sends_imu(now_ns)))
 
+    async def save(self, state):
+        """Nowhere."""
+
     def present(self, state):
         return state
 

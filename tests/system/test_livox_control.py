@@ -1,5 +1,6 @@
 """The control interface of a Livox over sockets: discovery by broadcast, commands, push messages, several sensors and hosts, and hostile datagrams."""
 
+import asyncio
 import itertools
 import socket
 import time
@@ -78,7 +79,7 @@ def test_a_sensor_without_power_is_silent_and_starts_anew_with_it():
         host.send(Command.QUERY, counted_keys([0x8010]))
         assert host.is_silent()
         packets.has_power = True
-        sensor.start_again()
+        asyncio.run(sensor.start_again())
         assert read_answered_pairs(host.ask(Command.QUERY, counted_keys([0x0001, 0x8008]))) == [(0x0001, b"\1"), (0x8008, bytes((2, 0, 0, 0)))]
 
 

@@ -23,6 +23,20 @@ _LOOK_S = 0.1
 """Period in which it is looked for power that is back."""
 
 
+class KeptSettings:
+    """What clients have set, beside timed changes. Here they can set nothing."""
+
+    async def load_saved(self) -> None:
+        """Take over saved settings; packets flow."""
+
+    async def start_again(self) -> None:
+        """After a loss of power: as at the start. Packets are what the fault makes of them."""
+        await self.load_saved()
+
+    def restore(self) -> None:
+        """After a reload: send again, and to where the rig says, whatever clients have set."""
+
+
 class SensorInterface(ABC):
     """What one sensor serves: ``daemon.interface`` of a family's folder has a class ``Interface`` of it.
 
@@ -31,12 +45,14 @@ class SensorInterface(ABC):
         spec: Its table in the rig.
         web: Its table ``[sensor.web]``.
         family: The sensor, as one of its family.
+        kept: What its clients have set; ``serve`` replaces it where they can.
     """
 
     def __init__(self, number: int, spec: SensorSpec, web: SensorWebSpec, family: LidarFamily[Any]) -> None:
         """An interface that serves nothing yet."""
         self.number, self.spec, self.web, self.family = number, spec, web, family
         self._ports: list[socket.socket] = []
+        self.kept = KeptSettings()
 
     @abstractmethod
     def open(self) -> None:
@@ -50,18 +66,6 @@ class SensorInterface(ABC):
     @abstractmethod
     async def serve(self, stack: AsyncExitStack, sensor: ServedSensor) -> None:
         """Answer requests until the stack is closed; packets flow soon."""
-
-    @abstractmethod
-    async def load_saved(self) -> None:
-        """Take over saved settings; packets flow."""
-
-    async def start_again(self) -> None:
-        """After a loss of power: as at the start. Packets are what the fault makes of them."""
-        await self.load_saved()
-
-    @abstractmethod
-    def restore(self) -> None:
-        """After a reload: send again, and to where the rig says, whatever clients have set."""
 
     def listen(self, port: int, key: str = "port") -> socket.socket:
         """Open a port of the sensor's own address; ``key`` of ``[sensor.web]`` gives it.
@@ -126,7 +130,7 @@ class SensorInterfaces(Part):
         """Undo what clients have set beside timed changes, which a reload forgets."""
         del clock
         for interface in self._interfaces:
-            interface.restore()
+            interface.kept.restore()
 
     @asynccontextmanager
     async def serve(self, changes: Changes) -> AsyncIterator[None]:
@@ -148,14 +152,14 @@ class SensorInterfaces(Part):
         """Take over saved settings at the start, and whenever power is back."""
         await changes.begun()
         for interface in self._interfaces:
-            await interface.load_saved()
+            await interface.kept.load_saved()
         while served:
             await asyncio.sleep(_LOOK_S)
             for interface, sensor in zip(self._interfaces, served, strict=True):
                 if not sensor.has_power:
                     sensor.is_up = False
                 elif not sensor.is_up:
-                    await interface.start_again()
+                    await interface.kept.start_again()
                     sensor.is_up = True
 
     def stop(self) -> None:

@@ -4,12 +4,13 @@ What packets contain is a timed change of kind ``sensor``, from the next packet 
 """
 
 import asyncio
-import json
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from hilsim.assembly.build import sensor_flows, source_mac
 from hilsim.config.script import SensorChange
+from hilsim.daemon.interfaces.controlled import ControlledPackets
 from hilsim.daemon.interfaces.served import ServedSensor
 from hilsim.errors import ConfigError, HilsimError
 from hilsim.families.livox.family import LivoxFamily
@@ -42,7 +43,6 @@ from hilsim.families.livox.packets import own_clock_ns
 from hilsim.families.livox.protocol.commands import ReturnCode
 from hilsim.families.livox.setting import LivoxSetting
 from hilsim.protocols.ethernet import parse_mac
-from hilsim.read.background.files.whole_file import replace_file
 from hilsim.sensor.clock import device_from_rig
 from hilsim.units import NS_PER_S
 
@@ -91,12 +91,12 @@ def setting_of(values: Mapping[int, bytes], former: LivoxSetting) -> LivoxSettin
     )
 
 
-class RigPackets:
+class RigPackets(ControlledPackets[LidarState, Conditions]):
     """Packets of one sensor of a running rig."""
 
     def __init__(self, sensor: ServedSensor) -> None:
         """Take a sensor of the rig."""
-        self._sensor = sensor
+        super().__init__(sensor)
         self._applied = self._setting
         network, ports = sensor.spec.network, ports_of(self._family.spec.dev_type)
         points, imu = (each.flow for each in sensor_flows(sensor.spec, sensor.setting))
@@ -156,17 +156,13 @@ class RigPackets:
         local_ns = int(own_clock_ns(plan.clock, int(device_from_rig(plan.clock, rig_ns))))
         return Conditions(now_ns=rig_ns, local_ns=local_ns, time_type=int(plan.own.time_type))
 
-    def answers(self) -> bool:
-        """Whether the sensor has power."""
-        return self._sensor.answers
-
     # Following
 
     async def follow(self, former: LidarState, state: LidarState) -> None:
-        """Make packets follow new values, and keep these in the rig's file for them, if it names one.
+        """Make packets follow new values.
 
         Raises:
-            HilsimError: the rig cannot be changed so, packets cannot be sent there, or the file cannot be written; then packets are as they were.
+            HilsimError: the rig cannot be changed so, or packets cannot be sent there; then packets are as they were.
         """
         if state.state_host != former.state_host and not self._sensor.web.permits(state.state_host.address):
             allowed = " or ".join(self._sensor.web.destinations)
@@ -181,9 +177,6 @@ class RigPackets:
             await asyncio.to_thread(self._redirect, former)
             raise
         self._applied = self._setting
-        if self._sensor.saved_file is not None:
-            document = {f"0x{key:04x}": value.hex() for key, value in state.values.items()}
-            await asyncio.to_thread(replace_file, self._sensor.saved_file, (json.dumps(document, indent=2) + "\n").encode())
 
     async def _until(self, begun_ns: int) -> None:
         """Wait until packets of before a change have left: hosts read the next ones by what they have set."""
@@ -212,21 +205,10 @@ class RigPackets:
         self._redirect(state)
         return state
 
-    def saved(self, state: LidarState) -> LidarState | None:
-        """The state with the values of the file of saved ones; None without a file.
-
-        Raises:
-            ConfigError: the file cannot be used.
-        """
-        file = self._sensor.saved_file
-        if file is None or not file.exists():
-            return None
-        try:
-            document = json.loads(file.read_text(encoding="utf-8"))
-            pairs = [(int(key, 16), bytes.fromhex(value)) for key, value in document.items()]
-        except (OSError, ValueError, TypeError, AttributeError) as error:
-            raise ConfigError(f"{file}: must be settings that this sensor has saved, got {error}") from error
+    def restarted(self, state: LidarState, document: Any) -> LidarState:
+        """The state with saved values."""
+        pairs = [(int(key, 16), bytes.fromhex(value)) for key, value in document.items()]
         then, code, key = state.written(pairs, self.conditions().now_ns)
         if code is not ReturnCode.OK:
-            raise ConfigError(f"{file}: must be settings that this sensor has saved, got 0x{key:04x} = {dict(pairs)[key].hex()}")
+            raise ValueError(f"0x{key:04x} = {dict(pairs)[key].hex()}")
         return then

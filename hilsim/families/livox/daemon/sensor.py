@@ -3,11 +3,12 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol
+from typing import ClassVar
 
 import structlog
 
-from hilsim.errors import HilsimError
+from hilsim.daemon.interfaces.controlled import ControlledSensor
+from hilsim.families.livox.daemon.packets import RigPackets
 from hilsim.families.livox.interface.keys import Destination, Work
 from hilsim.families.livox.interface.requests import outcome_of, push_message
 from hilsim.families.livox.interface.state import Conditions, LidarState
@@ -17,96 +18,41 @@ from hilsim.units import NS_PER_S
 log = structlog.get_logger("hilsim")
 
 
-class Packets(Protocol):
-    """Packets of a sensor, which follow its state."""
+class LivoxSensor(ControlledSensor[LidarState, Conditions]):
+    """A Livox, and its work state."""
 
-    async def follow(self, former: LidarState, state: LidarState) -> None:
-        """Make packets follow new values; returns when they do.
+    family: ClassVar[str] = "livox"
+    _packets: RigPackets
 
-        Raises:
-            HilsimError: they cannot; then they are as they were.
-        """
-
-    def show(self, state: LidarState, now_ns: int) -> None:
-        """Send what the state sends at a rig time, and nothing else."""
-
-    def present(self, state: LidarState) -> LidarState:
-        """The state with what something else has changed meanwhile; the same object if nothing has."""
-
-    def conditions(self) -> Conditions:
-        """Rig time, and time of the sensor's clock."""
-
-    def answers(self) -> bool:
-        """Whether the sensor has power."""
-
-
-class LivoxSensor:
-    """A sensor and its state. Requests are executed one after the other."""
-
-    def __init__(self, name: str, state: LidarState, packets: Packets, push: Callable[[bytes, Destination], None]) -> None:
-        """Begin with a state that packets show already.
-
-        Args:
-            name: Name of the sensor in the rig.
-            state: State now.
-            packets: Packets that follow the state.
-            push: Function that sends a push message.
-        """
-        self.name = name
-        self._state, self._packets, self._push = state, packets, push
-        self._changing = asyncio.Lock()
+    def __init__(self, name: str, state: LidarState, packets: RigPackets, push: Callable[[bytes, Destination], None]) -> None:
+        """Begin with a state that packets show already; ``push`` sends a push message."""
+        super().__init__(name, state, packets)
+        self._push = push
         self._changed = asyncio.Event()
         self._shown: Work | None = None
         self._pushed = 0
 
-    @property
-    def state(self) -> LidarState:
-        """State now."""
-        return self._state
-
-    @property
-    def answers(self) -> bool:
-        """Whether it answers requests: no fault on command has taken its power."""
-        return self._packets.answers()
-
-    def start_again(self) -> None:
-        """Start anew, as after a loss of power."""
+    async def start_again(self) -> None:
+        """Start anew with the present settings, which a unit keeps."""
         self.replace(self._state.restarted(self._packets.conditions().now_ns))
         self._changed.set()
 
     async def request(self, request: ControlFrame) -> bytes:
         """Bytes of the answer to a request, when packets follow what it changes."""
-        async with self._changing:
-            self._state = self._packets.present(self._state)
-            outcome = outcome_of(self._state, request, self._packets.conditions())
-            data = outcome.data
-            try:
-                await self._become(outcome.state)
-            except HilsimError as error:
-                log.warning("sensor.livox.refused", sensor=self.name, reason=str(error))
-                data = write_answer(ReturnCode.FAILED) if request.command == Command.SET else bytes([ReturnCode.FAILED])
-            return encode_frame(request.answer(data))
 
-    async def take_over(self, state: LidarState) -> None:
-        """Become another state that a request has not made, as saved settings at the start.
+        def refused(_reason: str) -> bytes:
+            return write_answer(ReturnCode.FAILED) if request.command == Command.SET else bytes([ReturnCode.FAILED])
 
-        Raises:
-            HilsimError: packets cannot follow it.
-        """
-        async with self._changing:
-            await self._become(state)
+        return encode_frame(request.answer(await self.execute(lambda state, conditions: outcome_of(state, request, conditions), refused)))
 
     def replace(self, state: LidarState) -> None:
-        """Take a state whose values packets show already, after a reload."""
-        self._state, self._shown = state, None
+        """Take a state whose values packets show already."""
+        super().replace(state)
+        self._shown = None
         self._show()
 
     async def _become(self, state: LidarState) -> None:
-        if state is self._state:
-            return
-        if state.values != self._state.values:
-            await self._packets.follow(self._state, state)
-        self._state = state
+        await super()._become(state)
         self._show()
         self._changed.set()
 
@@ -138,6 +84,6 @@ class LivoxSensor:
 
     def _send_push(self, conditions: Conditions) -> None:
         host = self._state.state_host
-        if host.port and self.answers:
+        if host.port and self.answers():
             self._pushed += 1
             self._push(encode_frame(push_message(self._state, self._pushed, conditions)), host)

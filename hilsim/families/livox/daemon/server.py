@@ -119,7 +119,7 @@ class Server:
     async def _answer(self, sensor: LivoxSensor) -> None:
         while True:
             frame, port, host = await self._waiting.get()
-            if not sensor.answers:
+            if not sensor.answers():
                 continue
             answer = await sensor.request(frame)
             await asyncio.sleep(_ANSWER_S)

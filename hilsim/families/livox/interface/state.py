@@ -151,6 +151,16 @@ class LidarState:
     # Settings
 
     @property
+    def shown(self) -> Mapping[int, bytes]:
+        """Parts that packets show."""
+        return self.values
+
+    @property
+    def kept(self) -> dict[str, str]:
+        """Parts that are saved."""
+        return {f"0x{key:04x}": value.hex() for key, value in self.values.items()}
+
+    @property
     def point_host(self) -> Destination:
         """Destination of points."""
         return Destination.read(self.values[POINT_HOST])

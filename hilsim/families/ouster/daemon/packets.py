@@ -4,38 +4,36 @@ What packets contain is a timed change of kind ``sensor``, which begins with a t
 """
 
 import asyncio
-import json
 import time
 from dataclasses import replace
 from typing import Any
 
 from hilsim.assembly.build import source_mac
 from hilsim.config.script import SensorChange
+from hilsim.daemon.interfaces.controlled import ControlledPackets
 from hilsim.daemon.interfaces.served import ServedSensor
 from hilsim.errors import ConfigError, HilsimError
 from hilsim.families.ouster.family import OusterFamily
 from hilsim.families.ouster.interface.answers import Conditions
-from hilsim.families.ouster.interface.state import ControlState, Streams
+from hilsim.families.ouster.interface.state import KEPT, ControlState, Streams
 from hilsim.families.ouster.packets import own_clock_ns
 from hilsim.families.ouster.protocol.metadata import metadata_document
 from hilsim.families.ouster.protocol.profiles import PROFILES, HeaderKind
 from hilsim.families.ouster.setting import OusterSetting
 from hilsim.faults.catalogue import Effect
-from hilsim.read.background.files.whole_file import replace_file
 from hilsim.sensor.clock import device_from_rig
 
 _NS_PER_S = 1e9
 _PASSED_NS = 2_000_000
 """Time after a change in which the last packets from before it leave."""
-_KEPT = ("user_data", "keeps_user_data", "static_address", "ptp_profile")
 
 
-class RigPackets:
+class RigPackets(ControlledPackets[ControlState, Conditions]):
     """Packets of one sensor of a running rig."""
 
     def __init__(self, sensor: ServedSensor) -> None:
         """Take a sensor of the rig."""
-        self._sensor = sensor
+        super().__init__(sensor)
         self._begun_s = time.monotonic()
         self._changed_ns = 0
         self._applied = self._family.setting
@@ -89,10 +87,6 @@ class RigPackets:
             is_phase_locked=lidar.setting.setup.phase_lock_deg is not None and follows,
             has_master=follows and self._family.setting.timestamp_mode == "TIME_FROM_PTP_1588",
         )
-
-    def answers(self) -> bool:
-        """Whether it answers requests: no fault on command has taken its power."""
-        return self._sensor.answers
 
     # Following
 
@@ -180,35 +174,12 @@ class RigPackets:
         """Send as a state at the start says: nothing in standby."""
         self._silence(state)
 
-    # Saving
-
-    async def save(self, state: ControlState) -> None:
-        """Keep saved settings and user data in the rig's file for them, if it names one.
-
-        Raises:
-            AssetError: the file cannot be written.
-        """
-        if self._sensor.saved_file is None:
-            return
-        document = {"config_params": dict(state.saved), **{name: getattr(state, name) for name in _KEPT}}
-        await asyncio.to_thread(replace_file, self._sensor.saved_file, (json.dumps(document, indent=2) + "\n").encode())
-
-    async def saved(self, state: ControlState) -> ControlState | None:
-        """The state that a restart with the file of saved settings gives; None without a file.
-
-        Raises:
-            ConfigError: the file cannot be used.
-        """
-        if self._sensor.saved_file is None or not self._sensor.saved_file.exists():
-            return None
-        try:
-            document = json.loads(await asyncio.to_thread(self._sensor.saved_file.read_text, encoding="utf-8"))
-            kept = {name: type(getattr(state, name))(document[name]) if name != "static_address" else document[name] for name in _KEPT}
-            restarted = replace(state.stage(document["config_params"], ""), **kept).reinitialize()
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ConfigError(f"{self._sensor.saved_file}: must be settings that this sensor has saved, got {error}") from error
+    def restarted(self, state: ControlState, document: Any) -> ControlState:
+        """The state that a restart with a saved document gives."""
+        kept = {name: type(getattr(state, name))(document[name]) if name != "static_address" else document[name] for name in KEPT}
+        restarted = replace(state.stage(document["config_params"], ""), **kept).reinitialize()
         same = metadata_document(restarted.metadata)["config_params"] == metadata_document(state.metadata)["config_params"]
-        return replace(state, saved=restarted.active, **kept) if same else replace(restarted, saved=restarted.active)
+        return replace(state if same else restarted, saved=restarted.active, **kept)
 
     @property
     def setting(self) -> OusterSetting:

@@ -27,6 +27,8 @@ from hilsim.families.ouster.protocol.profiles import PROFILES, HeaderKind
 INITIALIZING, RUNNING = "INITIALIZING", "RUNNING"
 RUNNING_GROUPS = ("lidar_data_format", "imu_data_format")
 """Groups of the metadata that there are only while the sensor runs."""
+KEPT = ("user_data", "keeps_user_data", "static_address", "ptp_profile")
+"""Names of what is saved beside settings."""
 _MAX_ID = (1 << 24) - 1
 """0 is left out: clients take it for a packet without a number."""
 
@@ -85,6 +87,16 @@ class ControlState:
     def firmware(self) -> Firmware:
         """Version of the firmware."""
         return self.unit.firmware
+
+    @property
+    def shown(self) -> tuple[object, ...]:
+        """Parts that packets show."""
+        return self.active, self.initialization_id, self.status
+
+    @property
+    def kept(self) -> dict[str, Any]:
+        """Parts that are saved."""
+        return {"config_params": dict(self.saved), **{name: getattr(self, name) for name in KEPT}}
 
     @property
     def metadata(self) -> SensorMetadata:

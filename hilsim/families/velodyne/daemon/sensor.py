@@ -12,6 +12,7 @@ import structlog
 
 from hilsim.assembly.build import source_mac
 from hilsim.config.script import SensorChange
+from hilsim.daemon.interfaces.part import KeptSettings
 from hilsim.daemon.interfaces.served import ServedSensor
 from hilsim.emulator.breaking.head_and_clock import pulse_state, slipped_turns, thermal_status
 from hilsim.errors import HilsimError
@@ -40,7 +41,7 @@ from hilsim.units import NS_PER_S
 log = structlog.get_logger("hilsim")
 
 
-class WebSensor:
+class WebSensor(KeptSettings):
     """A sensor with its saved settings and its pauses."""
 
     def __init__(self, sensor: ServedSensor) -> None:

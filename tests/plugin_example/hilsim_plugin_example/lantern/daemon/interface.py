@@ -23,9 +23,3 @@ class Interface(SensorInterface):
         writer.write(f"{self._model} {self.spec.name}\n".encode())
         await writer.drain()
         writer.close()
-
-    async def load_saved(self) -> None:
-        """Nothing is saved."""
-
-    def restore(self) -> None:
-        """Clients set nothing."""
