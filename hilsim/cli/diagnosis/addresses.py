@@ -62,7 +62,7 @@ def _bounds(rig: Rig) -> Iterator[_Bound]:
                 yield _Bound(sensor.name, socket.SOCK_DGRAM, network.source, port, "source_ports")
         if sensor.web is not None:
             for key in lidar.family.interface_ports:
-                yield _Bound(sensor.name, socket.SOCK_STREAM, network.source, getattr(sensor.web, key), f"web.{key}")
+                yield _Bound(sensor.name, socket.SOCK_STREAM, network.source, lidar.family.interface_port(sensor.web, key), f"web.{key}")
     for kind, specs in parts_of(rig.spec):
         for each in specs:
             for bound in kind.ports(each):

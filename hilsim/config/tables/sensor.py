@@ -85,14 +85,14 @@ class NetworkSpec:
 
 @dataclass(frozen=True, kw_only=True)
 class SensorWebSpec:
-    """Web interface of a Velodyne, or control interface of an Ouster or a Livox, at the sensor's own address (``network.source``).
+    """Web interface of a Velodyne, or control interface of an Ouster, a Livox or a Hesai, at the sensor's own address (``network.source``).
 
     Attributes:
-        port: TCP port of a Velodyne or an Ouster; a real sensor has 80, which an ordinary user may not open. 0: any free one.
-        serial: Serial number that a Velodyne shows; empty: one made of the sensor's number.
+        port: TCP port of HTTP, not of a Livox; a real sensor has 80, which an ordinary user may not open. 0: any free one.
+        serial: Serial number that a Velodyne or a Hesai shows; empty: one made of the sensor's number.
         boot_s: Time for which the sensor sends nothing after a reset or, an Ouster, while it initialises anew; of a Livox from each start to the first points.
         saved_file: File, relative to the rig, that keeps saved settings until the next start; empty: they last as long as the daemon.
-        commands_port: TCP port of an Ouster for commands in words. 0: any free one.
+        commands_port: TCP port for commands: of an Ouster in words, 7501 if it is not given; of a Hesai by PTC, 9347. 0: any free one.
         discovery: Whether an Ouster announces itself by mDNS on the network of its address (extra ``ouster``).
         destinations: Networks such as ``192.168.1.0/24`` that clients may have packets sent to, besides the rig's destination; by default any address, as of
             a real sensor.
@@ -102,15 +102,14 @@ class SensorWebSpec:
     serial: str = ""
     boot_s: float = 8.0
     saved_file: str = ""
-    commands_port: int = 7501
+    commands_port: int | None = None
     discovery: bool = False
     destinations: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         require(
             (0 <= self.port <= 65_535, f"port must be 0 to 65535, got {self.port}"),
-            (0 <= self.commands_port <= 65_535, f"commands_port must be 0 to 65535, got {self.commands_port}"),
-            (self.commands_port != self.port or not self.port, f"commands_port must not be that of port, got {self.port} for both"),
+            (self.commands_port is None or 0 <= self.commands_port <= 65_535, f"commands_port must be 0 to 65535, got {self.commands_port}"),
             (self.serial.isprintable() and len(self.serial) <= 64, f"serial must be at most 64 printable characters, got {self.serial[:80]!r}"),
             (0.0 <= self.boot_s <= 120.0, f"boot_s must be 0 to 120, got {self.boot_s}"),
             *((_is_network(each), f'destinations must be IPv4 networks like "192.168.1.0/24", got "{each}"') for each in self.destinations),
@@ -174,7 +173,7 @@ class SensorSpec(SensorSetup, ProfileChoice):
 
     Attributes:
         network: Network settings.
-        web: Web interface of a Velodyne, or control interface of an Ouster or a Livox; None: none.
+        web: Web interface of a Velodyne, or control interface of another sensor; None: none.
         time_input: Pulses and sentences from outside at its GPS input; None: none.
         sdf_sensor: Name (``model::link::sensor``) of a lidar of the scene's SDF file: this sensor is mounted at its pose, on a fixed platform, and ignores the
             collisions that contain the lidar's origin.

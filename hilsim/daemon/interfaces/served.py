@@ -9,7 +9,7 @@ from hilsim.daemon.flows import Flows
 from hilsim.daemon.parts import Changes, RigContext
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.errors import ConfigError, HilsimError
-from hilsim.faults.catalogue import BROWN_OUT
+from hilsim.faults.catalogue import BROWN_OUT, Effect
 from hilsim.sensor.time_input import TimeInput
 from hilsim.transmit.specs import SocketSpec
 
@@ -59,6 +59,11 @@ class ServedSensor:
     def answers(self) -> bool:
         """Whether it answers requests."""
         return self.is_up and self.has_power
+
+    def follows_time(self, rig_ns: int) -> bool:
+        """Whether its clock follows what gives it the time: no fault on command has taken that."""
+        lost = (fault for fault in self.lidar.setting.faults if fault.row.effect == Effect.MASTER)
+        return bool(self.lidar.plan.clock.follows_pulse) and not any(fault.begin_ns <= rig_ns < fault.end_ns for fault in lost)
 
     @property
     def time_input(self) -> TimeInput | None:

@@ -4,8 +4,9 @@ Kernels choose a packet format in ``emulator.families.packets`` alone (decision 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -60,7 +61,7 @@ class LidarFamily(ABC, Generic[SpecT]):
         is_known_by_source: Receivers distinguish sensors by their source address alone.
         has_pulse_input: It has an input for a pulse and a receiver's sentences.
         reports_azimuth: Its packets contain readings of an encoder.
-        interface_ports: Keys of ``[sensor.web]`` that give the ports of its interface; none: it has no interface.
+        interface_ports: Keys of ``[sensor.web]`` that give the TCP ports of its interface, with a real sensor's; none: it has no interface.
         has_network_stack: An ordinary IPv4 stack sends its packets: one identification counts those of all flows, and packets above 1500 bytes are fragments.
     """
 
@@ -76,7 +77,7 @@ class LidarFamily(ABC, Generic[SpecT]):
     is_known_by_source: ClassVar[bool]
     has_pulse_input: ClassVar[bool] = False
     reports_azimuth: ClassVar[bool] = False
-    interface_ports: ClassVar[tuple[str, ...]] = ()
+    interface_ports: ClassVar[Mapping[str, int]] = MappingProxyType({})
     has_network_stack: ClassVar[bool] = False
 
     @abstractmethod
@@ -92,8 +93,18 @@ class LidarFamily(ABC, Generic[SpecT]):
     def web_rules(self, web: Any, network: Any) -> Iterator[tuple[bool, str]]:  # noqa: ARG002 - of interest to families with one
         """Yield the family's rules for the tables ``[sensor.web]`` and ``[sensor.network]`` of a sensor that has the former."""
         yield bool(self.interface_ports), f"web must not be given for a {self.spec.model}: it has no interface"
-        alone = not web.discovery and web.commands_port == type(web)().commands_port
+        alone = not web.discovery and web.commands_port is None
         yield alone, f"web.discovery and web.commands_port must not be given for a {self.spec.model}: it has neither"
+
+    def interface_port(self, web: Any, key: str) -> int:
+        """Port of its interface by ``[sensor.web]``: that of a real sensor, unless the table has another."""
+        given: int | None = getattr(web, key)
+        return self.interface_ports[key] if given is None else given
+
+    def commands_port_rule(self, web: Any) -> tuple[bool, str]:
+        """The rule that its two ports differ."""
+        port, commands_port = (self.interface_port(web, key) for key in ("port", "commands_port"))
+        return port != commands_port or not port, f"web.commands_port must not be that of port, got {port} for both"
 
     @abstractmethod
     def flows(self, data_port: int | None, position_port: int | None) -> tuple[FlowLayout, FlowLayout]:

@@ -1,8 +1,9 @@
 """Hesai lidars: a head that turns, and packets of blocks that its encoder or a clock times."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from hilsim.families.hesai.packets import HesaiPlan, shown_ns
 from hilsim.families.hesai.protocol.gps import GPS_PORT, GPS_SIZE, ROOM, XT_ROOM
 from hilsim.families.hesai.protocol.models import XT_TAIL
 from hilsim.families.hesai.protocol.points import DATA_PORT, ReturnMode, layout_of
+from hilsim.families.hesai.protocol.ptc import PTC_PORT, SERIAL_LENGTH
 from hilsim.families.hesai.recognition import HESAI_STYLE
 from hilsim.families.hesai.setting import PAIRS, HesaiSetting
 from hilsim.families.hesai.specs import RATES_RPM, HesaiSpec
@@ -47,6 +49,7 @@ class HesaiFamily(LidarFamily[HesaiSpec]):
     pair: ClassVar[tuple[EchoChoice, EchoChoice]] = (EchoChoice.LAST, EchoChoice.STRONGEST_BESIDE_LAST)
     is_known_by_source: ClassVar[bool] = False
     reports_azimuth: ClassVar[bool] = True
+    interface_ports: ClassVar[Mapping[str, int]] = MappingProxyType({"port": 80, "commands_port": PTC_PORT})
 
     @property
     def setting(self) -> HesaiSetting:
@@ -75,6 +78,16 @@ class HesaiFamily(LidarFamily[HesaiSpec]):
         return (
             FlowLayout("points", _SOURCE_PORT, data_port or DATA_PORT, HESAI_STYLE),
             FlowLayout("gps", _SOURCE_PORT, position_port or GPS_PORT, HESAI_STYLE),
+        )
+
+    def web_rules(self, web: Any, network: Any) -> Iterator[tuple[bool, str]]:
+        """It sends to whoever asks for it, and announces itself nowhere."""
+        yield not web.discovery, f"web.discovery must not be given for a {self.spec.model}: it does not announce itself"
+        yield len(web.serial) <= SERIAL_LENGTH, f"web.serial must be at most {SERIAL_LENGTH} characters for a {self.spec.model}, got {web.serial!r}"
+        yield self.commands_port_rule(web)
+        yield (
+            network.mode == "udp",
+            f'network.mode must be "udp" for a {self.spec.model} with web, which sends to whoever asks for it, got "ethernet"',
         )
 
     def effective_setup(self) -> dict[str, Any]:
@@ -160,8 +173,8 @@ class HesaiFamily(LidarFamily[HesaiSpec]):
 
     @property
     def has_utc_source(self) -> bool:
-        """With a receiver."""
-        return self.setup.gps is not None
+        """With a receiver that it listens to."""
+        return self.setup.gps is not None and self.setting.clock_source == "gps"
 
     def clock_offset_s(self, clock: DeviceClock, rig_ns: int, utc_epoch_ns: int) -> float:
         """Time shown now minus UTC."""

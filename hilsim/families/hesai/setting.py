@@ -23,10 +23,12 @@ class HesaiSetting:
         pair: Returns with ``return_mode = "dual"``: the last with the strongest, or the second strongest where that is the last; the last with the first; or the
             first with the strongest, or the second strongest where that is the first. A single echo is reported twice. None: the model's own, ``last_strongest``, of a QT64 ``last_first``.
         first_return: Whether the one return of other modes is the nearest, in place of ``return_mode``. A QT64 has no mode of the strongest: it then sends the last.
+        clock_source: Which source its clock follows with ``clock.sync = "auto"``: a receiver (``gps``), or a master of PTP, of which the rig has none.
     """
 
     pair: PairName | None = None
     first_return: bool = False
+    clock_source: Literal["gps", "ptp"] = "gps"
 
 
 SETTING = HesaiSetting

@@ -1,8 +1,9 @@
 """Ouster lidars: an array of beams that fires at once at each column of a turn, packets of sixteen columns, and inertial packets to a port of their own."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -51,7 +52,7 @@ class OusterFamily(LidarFamily[OusterSpec]):
     capture_stamps: ClassVar[Literal["ns", "us"]] = "us"
     pair: ClassVar[tuple[EchoChoice, EchoChoice]] = (EchoChoice.STRONGEST, EchoChoice.SECOND_STRONGEST)
     is_known_by_source: ClassVar[bool] = True
-    interface_ports: ClassVar[tuple[str, ...]] = ("port", "commands_port")
+    interface_ports: ClassVar[Mapping[str, int]] = MappingProxyType({"port": 80, "commands_port": 7501})
     has_network_stack: ClassVar[bool] = True
 
     @property
@@ -106,6 +107,7 @@ class OusterFamily(LidarFamily[OusterSpec]):
     def web_rules(self, web: Any, network: Any) -> Iterator[tuple[bool, str]]:
         """Its serial number is elsewhere, and it sends to whoever asks for it."""
         yield not web.serial, "web.serial must not be given for an Ouster: ouster.serial says it"
+        yield self.commands_port_rule(web)
         yield network.mode == "udp", 'network.mode must be "udp" for an Ouster with web, which sends to whoever asks for it, got "ethernet"'
 
     @property

@@ -1,7 +1,8 @@
 """Velodyne lidars: a head that turns, data packets of twelve blocks, and position packets with a receiver's sentence beside them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -68,7 +69,7 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
     is_known_by_source: ClassVar[bool] = False
     has_pulse_input: ClassVar[bool] = True
     reports_azimuth: ClassVar[bool] = True
-    interface_ports: ClassVar[tuple[str, ...]] = ("port",)
+    interface_ports: ClassVar[Mapping[str, int]] = MappingProxyType({"port": 80})
 
     def rules(self) -> Iterator[tuple[bool, str]]:
         """Stamps that count from the hour, a rate that the head can turn at."""

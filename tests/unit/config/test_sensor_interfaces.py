@@ -25,6 +25,9 @@ def rig(directory, profile, web="", network="", ouster=""):
         ("vlp16", "commands_port = 7000", r"web\.discovery and web\.commands_port must not be given for a VLP-16"),
         ("os1-32", "commands_port = 70000", "commands_port must be 0 to 65535, got 70000"),
         ("vlp16", 'destinations = ["10.0.0.1/8"]', 'destinations must be IPv4 networks like "192.168.1.0/24", got "10.0.0.1/8"'),
+        ("xt32", "discovery = true", r"web\.discovery must not be given for a XT32: it does not announce itself"),
+        ("xt32", "port = 9347", "commands_port must not be that of port, got 9347 for both"),
+        ("xt32", f'serial = "{19 * "1"}"', "web.serial must be at most 18 characters for a XT32"),
         ("os1-32", "port = 7501", "commands_port must not be that of port, got 7501 for both"),
     ],
 )
@@ -33,10 +36,11 @@ def test_keys_of_another_family_are_refused(profile, web, fault, tmp_path):
         rig(tmp_path, profile, web)
 
 
-def test_an_ouster_that_sends_whole_frames_has_no_control_interface(tmp_path):
+@pytest.mark.parametrize(("profile", "title"), [("os1-32", "an Ouster"), ("xt32", "a XT32")])
+def test_a_sensor_that_sends_whole_frames_has_no_control_interface(profile, title, tmp_path):
     network = '[sensor.network]\nmode = "ethernet"\ninterface = "lo"\ndestination_mac = "02:00:00:00:00:01"\n'
-    with pytest.raises(ConfigError, match=r'network\.mode must be "udp" for an Ouster with web'):
-        rig(tmp_path, "os1-32", "port = 0", network)
+    with pytest.raises(ConfigError, match=rf'network\.mode must be "udp" for {title} with web'):
+        rig(tmp_path, profile, "port = 0", network)
 
 
 def test_rings_have_room_for_what_clients_may_set_and_for_no_more_without_them(tmp_path):

@@ -27,7 +27,7 @@ class Interface(SensorInterface):
         if self.web.discovery:
             require_zeroconf()
         self._http = self.listen(self.web.port)
-        self._lines = self.listen(self.web.commands_port, "commands_port")
+        self._lines = self.listen(self.family.interface_port(self.web, "commands_port"), "commands_port")
 
     async def serve(self, stack: AsyncExitStack, sensor: ServedSensor) -> None:
         """Answer requests until the stack is closed."""

@@ -20,7 +20,6 @@ from hilsim.families.ouster.packets import own_clock_ns
 from hilsim.families.ouster.protocol.metadata import metadata_document
 from hilsim.families.ouster.protocol.profiles import PROFILES, HeaderKind
 from hilsim.families.ouster.setting import OusterSetting
-from hilsim.faults.catalogue import Effect
 from hilsim.sensor.clock import device_from_rig
 
 _NS_PER_S = 1e9
@@ -76,8 +75,7 @@ class RigPackets(ControlledPackets[ControlState, Conditions]):
         lidar, clock = self._sensor.lidar, self._sensor.changes.clock
         rig_ns = max(clock.now_ns(), 0)
         plan = lidar.plan
-        is_lost = any(fault.row.effect == Effect.MASTER and fault.begin_ns <= rig_ns < fault.end_ns for fault in lidar.setting.faults)
-        follows = bool(plan.clock.follows_pulse) and not is_lost
+        follows = self._sensor.follows_time(rig_ns)
         return Conditions(
             address=self._sensor.spec.network.source,
             mac=source_mac(self._sensor.spec, self._sensor.setting),

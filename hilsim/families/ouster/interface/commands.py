@@ -23,8 +23,6 @@ from hilsim.families.ouster.interface.answers import Answer, Outcome, refusal
 from hilsim.families.ouster.interface.settings import AUTO
 from hilsim.families.ouster.interface.state import RUNNING_GROUPS, ControlState
 
-COMMANDS_PORT = 7501
-"""TCP port of a real sensor."""
 _GROUPS = {
     "get_sensor_info": "sensor_info",
     "get_beam_intrinsics": "beam_intrinsics",

@@ -1,7 +1,8 @@
 """Family of the Lanterns: keys of their profiles, and the plan for kernels."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
@@ -80,7 +81,7 @@ class LanternFamily(LidarFamily[LanternSpec]):
     capture_stamps: ClassVar[Literal["ns", "us"]] = "ns"
     pair: ClassVar[tuple[EchoChoice, EchoChoice]] = (EchoChoice.STRONGEST, EchoChoice.SECOND_STRONGEST)
     is_known_by_source: ClassVar[bool] = True
-    interface_ports: ClassVar[tuple[str, ...]] = ("port",)
+    interface_ports: ClassVar[Mapping[str, int]] = MappingProxyType({"port": 80})
 
     def rules(self) -> Iterator[tuple[bool, str]]:
         """A Lantern reports one return."""

@@ -1,0 +1,1 @@
+"""Control interfaces of the rig's Hesai lidars: PTC and HTTP."""

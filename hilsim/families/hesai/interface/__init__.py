@@ -1,0 +1,1 @@
+"""Control interface of a Hesai: functions of its state, without a clock or a socket."""
