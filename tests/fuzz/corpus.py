@@ -19,6 +19,8 @@ from hilsim.api.packet import Packet
 from hilsim.capture.pcap import CaptureFile, PcapWriter
 from hilsim.config.profiles import profiles_directory
 from hilsim.families.cepton.protocol.info import encode_info_packet
+from hilsim.families.hesai.interface.state import SETTINGS as HESAI_SETTINGS
+from hilsim.families.hesai.protocol.ptc import encode_frame as encode_ptc
 from hilsim.families.livox.interface.keys import KEYS
 from hilsim.families.livox.protocol.commands import counted, counted_keys
 from hilsim.families.ouster.protocol.metadata import metadata_document
@@ -380,6 +382,19 @@ def livox_requests(_: Path) -> list[bytes]:
     ]
     texts = [(0x0100, counted([*written, *hosts])), (0x0100, counted(hosts)), (0x0101, counted_keys([*KEYS])), (0x0000, b""), (0x0200, b"\0\1")]
     return [struct.pack("<H", command) + data for command, data in [*texts, (0x0201, bytes(16)), (0x0202, bytes(80))]]
+
+
+def hesai_requests(_: Path) -> list[bytes]:
+    """Frames of PTC: all settings at their values of the factory and others, all that is read, and queries of HTTP."""
+    others = {0x17: b"\4\xb0", 0x18: b"\1\0\x5a", 0x1E: b"\5", 0x1F: b"\1", 0x22: b"\0\0\x64\x0a\x8c"}
+    read = [(command, b"") for command in (5, 7, 8, 9, 0x10, 0x23, 0x26, 0x27, 0x3A)] + [(6, bytes([part])) for part in (1, 2, 3, 4)]
+    frames = [*((command, setting.factory) for command, setting in HESAI_SETTINGS.items()), *others.items(), *read]
+    pages = [
+        b"action=get&object=lidar_monitor",
+        b"action=set&object=lidar&key=spin_speed&value=3",
+        b"action=set&object=lidar_data&key=standbymode&value=1",
+    ]
+    return [encode_ptc(command, payload) for command, payload in frames] + pages
 
 
 def commands(_: Path) -> list[bytes]:

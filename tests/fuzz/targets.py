@@ -27,6 +27,15 @@ from hilsim.daemon.control.requests import answer_at_once
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.errors import ConfigError, PacketError
 from hilsim.families.cepton.protocol.stdv import frame_parities, read_stdv_header
+from hilsim.families.hesai.daemon.packets import keys_of, values_of
+from hilsim.families.hesai.family import HesaiFamily
+from hilsim.families.hesai.interface.cgi import page_outcome
+from hilsim.families.hesai.interface.requests import Conditions as HesaiConditions
+from hilsim.families.hesai.interface.requests import outcome_of as hesai_outcome
+from hilsim.families.hesai.interface.state import HesaiState
+from hilsim.families.hesai.interface.state import Unit as HesaiUnit
+from hilsim.families.hesai.protocol.ptc import HEAD_SIZE, Request, read_head
+from hilsim.families.hesai.protocol.ptc import encode_frame as encode_ptc
 from hilsim.families.livox.daemon.packets import setting_of
 from hilsim.families.livox.interface.keys import MID360_PORTS
 from hilsim.families.livox.interface.requests import outcome_of
@@ -57,6 +66,7 @@ from hilsim.read.analysis.conformance.checker import StreamChecker
 from hilsim.read.analysis.conformance.report import render_text, to_json
 from hilsim.read.analysis.inspection.inspector import inspect
 from hilsim.read.background.files.archive import read_archive
+from hilsim.sensor.setup import SensorSetup
 from hilsim.show.outputs.packets import read_packets
 from hilsim.telemetry.readings import Reading
 from hilsim.telemetry.server import serve_metrics
@@ -78,6 +88,7 @@ from hilsim.world.sdf.specs import SdfShape
 from tests.fuzz import corpus
 from tests.fuzz.harness import Target
 from tests.fuzz.mutation import spoil_bytes, spoil_capture, spoil_glb, spoil_json, spoil_mcap, spoil_npz, spoil_text
+from tests.hesai_sensors import hesai
 from tests.support import ROOM, write_rig
 from tests.unit.telemetry.conftest import make_reading
 
@@ -341,6 +352,30 @@ def _livox(data: bytes, _: Path) -> None:
     setting_of(outcome.state.values, LivoxSetting())
 
 
+HESAI_FAMILY = HesaiFamily(hesai("xt32"), SensorSetup())
+HESAI = HesaiState.of(HesaiUnit(model="XT32", serial="no real unit", mac=bytes(6), angles_deg=((15.0, 0.0),) * 32), {})
+
+
+def _hesai(data: bytes, _: Path) -> None:
+    """A frame of PTC, as the server reads it, and the same as a query of HTTP."""
+    query = dict(part.partition("=")[::2] for part in data.decode("latin-1").split("&"))
+    json.dumps(page_outcome(HESAI, query).document)
+    try:
+        command, length = read_head(data[:HEAD_SIZE].ljust(HEAD_SIZE, b"\0"))
+    except ValueError:
+        return
+    state, answer = hesai_outcome(HESAI, Request(command, data[HEAD_SIZE:][:length]), HesaiConditions(now_ns=10**9))
+    read_head(encode_ptc(command, answer.payload, answer.code)[:HEAD_SIZE])
+    again = [state.written(int(name, 16), bytes.fromhex(text)) for name, text in state.kept.items()]
+    if any(then != state or code != 0 for then, code in again):
+        raise AssertionError("settings that are kept must be settings")
+    family = HESAI_FAMILY
+    for number, payload in values_of(family).items():
+        if state.values[number] != payload:
+            family = replace(family, setup=replace(family.setup, **keys_of(number, state.values[number], family)))
+    values_of(family)
+
+
 # -- listeners --------------------------------------------------------------------------------------------------------------------------
 
 
@@ -463,6 +498,7 @@ TARGETS = {
         Target(name="nmea", corpus=corpus.sentences, mutate=spoil_text, run=_sentence),
         Target(name="stdv", corpus=corpus.stdv_payloads, mutate=spoil_bytes, run=_stdv),
         Target(name="ouster", corpus=corpus.ouster_metadata, mutate=spoil_json, run=_ouster),
+        Target(name="hesai", corpus=corpus.hesai_requests, mutate=spoil_bytes, run=_hesai),
         Target(name="livox", corpus=corpus.livox_requests, mutate=spoil_bytes, run=_livox),
         Target(name="control", corpus=corpus.commands, mutate=spoil_text, run=_control),
         Target(name="request", corpus=corpus.json_requests, mutate=spoil_text, run=_request),

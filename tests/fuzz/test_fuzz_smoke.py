@@ -44,6 +44,7 @@ COUNTS = {
     "nmea": 72,
     "stdv": 240,
     "ouster": 72,
+    "hesai": 240,
     "livox": 240,
     "control": 240,
     "request": 240,
