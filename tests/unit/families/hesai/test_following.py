@@ -1,15 +1,23 @@
-"""Settings that PTC writes and keys of ``[[sensor]]`` say the same."""
+"""Settings that PTC writes and keys of ``[[sensor]]`` say the same, and packets follow them by timed changes."""
 
+import asyncio
+import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
-from hilsim.families.hesai.daemon.packets import keys_of, values_of
+from hilsim.config.tables.sensor import NetworkSpec, SensorSpec, SensorWebSpec
+from hilsim.daemon.parts import RigClock
+from hilsim.errors import ConfigError
+from hilsim.families.hesai.daemon.packets import RigPackets, keys_of, values_of
+from hilsim.families.hesai.daemon.sensor import HesaiSensor
 from hilsim.families.hesai.family import HesaiFamily
 from hilsim.families.hesai.interface.state import RETURN_CODES, SETTINGS
-from hilsim.families.hesai.protocol.ptc import Command
+from hilsim.families.hesai.protocol.ptc import Command, Request, ReturnCode
 from hilsim.sensor.setup import SensorSetup
 from tests.hesai_sensors import hesai
+from tests.lidars import lidar_setting
 
 XT32 = HesaiFamily(hesai("xt32"), SensorSetup())
 
@@ -60,3 +68,92 @@ def test_a_receiver_counts_where_the_sensor_listens_to_it():
     with_gps = replace(XT32, setup=replace(XT32.setup, gps=object()))
     assert with_gps.has_utc_source
     assert not written(Command.CLOCK_SOURCE, b"\1", with_gps).has_utc_source
+
+
+class Rig:
+    """A sensor of a rig that makes changes at once, or refuses them."""
+
+    def __init__(self, **setup):
+        self.setting = lidar_setting(hesai("xt32"), **setup)
+        self.made, self.sent_to, self.silent, self.is_refusing = [], [], None, False
+        self.spec = SensorSpec(name="top", profile="xt32", network=NetworkSpec(source="127.0.90.2"))
+        self.web, self.changes, self.saved_file, self.answers = SensorWebSpec(serial="XT-7"), self, None, True
+        self.clock = RigClock(epoch_ns=time.monotonic_ns(), utc_epoch_ns=10**18)
+
+    @property
+    def lidar(self):
+        return SimpleNamespace(setting=self.setting)
+
+    def follows_time(self, _rig_ns):
+        return True
+
+    async def make(self, change):
+        if self.is_refusing:
+            raise ConfigError("its clock must not be changed")
+        self.made.append(change)
+        given = {name: value for name in ("rotation_rate_rpm", "return_mode", "hesai") if (value := getattr(change, name)) is not None}
+        self.setting = replace(self.setting, setup=replace(self.setting.setup, **given))
+
+    def redirect(self, address, ports, *, key):
+        del key
+        self.sent_to.append((address, *ports))
+
+    def silence(self, *, data, others):
+        self.silent = data, others
+
+
+def asked(rig, *requests):
+    """Results of requests to a sensor of the rig, and its state then."""
+    packets = RigPackets(rig)
+    sensor = HesaiSensor("top", packets.at_start(), packets)
+
+    async def ask():
+        return [(await sensor.request(Request(command, payload)))[3] for command, payload in requests]
+
+    return asyncio.run(ask()), sensor
+
+
+def test_a_request_is_one_change_of_what_it_changes():
+    rig = Rig()
+    codes, sensor = asked(rig, (Command.RETURN_MODE, b"\2"), (Command.RETURN_MODE, b"\2"), (Command.SPIN_RATE, b"\4\xb0"), (Command.TRIGGER, b"\1"))
+    assert codes == [0, 0, 0, 0]
+    assert [(change.return_mode, change.rotation_rate_rpm) for change in rig.made] == [("dual", None), (None, 1200)]
+    assert sensor.state.unit.serial == "XT-7"
+    assert rig.silent == (False, False)
+
+
+def test_what_the_model_cannot_show_is_kept_alone():
+    rig = Rig()
+    codes, sensor = asked(rig, (Command.SYNC_ANGLE, b"\1\0\x5a"), (Command.FIELD_OF_VIEW, b"\0\0\x64\x0a\x8c"), (Command.STANDBY, b"\1"))
+    shown = {change.phase_lock_deg for change in rig.made} | {change.field_of_view_deg for change in rig.made}
+    assert codes == [0, 0, 0]
+    assert shown <= {None, 90.0, (10, 269)}  # by models that emulate them
+    assert sensor.state.values[Command.SYNC_ANGLE] == b"\1\x23\x28"
+    assert rig.silent == (True, True)
+
+
+def test_what_the_rig_refuses_leaves_all_as_it_was():
+    rig = Rig()
+    rig.is_refusing = True
+    codes, sensor = asked(rig, (Command.SPIN_RATE, b"\4\xb0"))
+    assert codes == [ReturnCode.OTHER]
+    assert sensor.state.values[Command.SPIN_RATE] == b"\2\x58"
+    assert rig.sent_to[0] == rig.sent_to[-1] == ("127.0.0.1", 2368, 10_110)
+
+
+def test_what_a_script_changes_is_read_and_what_a_client_has_set_stays():
+    rig = Rig()
+    packets = RigPackets(rig)
+    state, _ = packets.at_start().written(Command.TRIGGER, b"\1")
+    rig.setting = replace(rig.setting, setup=replace(rig.setting.setup, return_mode="last"))
+    present = packets.present(state)
+    assert (present.values[Command.RETURN_MODE], present.values[Command.TRIGGER]) == (b"\0", b"\1")
+    assert packets.present(present) is present
+    assert packets.restore().values[Command.TRIGGER] == b"\0"
+
+
+@pytest.mark.parametrize("document", [{"0x1e": "07"}, {"0x99": "00"}, {"0x17": "0"}, [], {"0x20": 5}])
+def test_a_saved_document_that_is_none_is_refused(document):
+    packets = RigPackets(Rig())
+    with pytest.raises((ValueError, TypeError, AttributeError)):
+        packets.restarted(packets.at_start(), document)
