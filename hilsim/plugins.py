@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hilsim.config.part_kind import BoundPort, PartKind
     from hilsim.config.rig import Rig, RigSpec
     from hilsim.daemon.flows import Flows
-    from hilsim.daemon.interfaces.part import SensorInterface
+    from hilsim.daemon.interfaces.part import KeptSettings, SensorInterface
     from hilsim.daemon.interfaces.served import ServedSensor
     from hilsim.daemon.parts import Changes, Needs, Part, RigClock, RigContext
     from hilsim.daemon.streaming.plain_flow import PlainFlow
@@ -61,6 +61,7 @@ __all__ = [  # noqa: RUF022 - as dir() has them
     "Flows",
     "Gatherer",
     "HeadTurns",
+    "KeptSettings",
     "KindFacts",
     "Label",
     "LidarFamily",
@@ -125,6 +126,7 @@ _HOMES = {
     "Flows": "hilsim.daemon.flows",
     "Gatherer": "hilsim.read.analysis.picture.part",
     "HeadTurns": "hilsim.read.scans.turns",
+    "KeptSettings": "hilsim.daemon.interfaces.part",
     "KindFacts": "hilsim.protocols.recognise",
     "Label": "hilsim.telemetry.metrics",
     "LidarFamily": "hilsim.emulator.families.base",
