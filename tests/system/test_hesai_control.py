@@ -7,11 +7,13 @@ import socket
 import struct
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 
+from hilsim.families.hesai.daemon import server
 from hilsim.families.hesai.protocol.ptc import Command, ReturnCode, encode_frame
-from hilsim.limits import SENSOR_CONNECTIONS, SENSOR_FRAME_BYTES
+from hilsim.limits import REQUEST_S, SENSOR_CONNECTIONS, SENSOR_FRAME_BYTES
 from tests.hesai_units import Client, unit_in_thread
 
 OK = ReturnCode.OK
@@ -103,6 +105,14 @@ def test_a_half_request_at_the_end_harms_nobody(unit):
         assert client.take() is None
     with Client(unit.ptc) as client:
         assert client.ask(Command.STATUS)[0] is OK
+
+
+def test_a_request_that_does_not_end_is_closed_and_an_idle_connection_is_not(unit, monkeypatch):
+    monkeypatch.setattr(server, "REQUEST_S", replace(REQUEST_S, bound=0.2))
+    with Client(unit.ptc) as idle, Client(unit.ptc) as client:
+        client.socket.sendall(encode_frame(Command.DESTINATION, bytes(8))[:-1])
+        assert client.take() is None
+        assert idle.ask(Command.STATUS)[0] is OK
 
 
 def test_a_connection_beyond_the_bound_is_closed(unit):
