@@ -359,7 +359,7 @@ HESAI = HesaiState.of(HesaiUnit(model="XT32", serial="no real unit", mac=bytes(6
 def _hesai(data: bytes, _: Path) -> None:
     """A frame of PTC, as the server reads it, and the same as a query of HTTP."""
     query = dict(part.partition("=")[::2] for part in data.decode("latin-1").split("&"))
-    json.dumps(page_outcome(HESAI, query).document)
+    json.dumps(page_outcome(HESAI, query)[1])
     try:
         command, length = read_head(data[:HEAD_SIZE].ljust(HEAD_SIZE, b"\0"))
     except ValueError:

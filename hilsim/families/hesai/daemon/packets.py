@@ -123,15 +123,15 @@ class RigPackets(ControlledPackets[HesaiState, Conditions]):
             HilsimError: the rig cannot be changed so, or packets cannot be sent there; then packets are as they were.
         """
         try:
-            await asyncio.to_thread(self._redirect, state)
+            await asyncio.to_thread(self._send_to, state)
             keys = self._keys(state)
             if keys:
                 await self._sensor.changes.make(SensorChange(sensor=self._sensor.spec.name, **keys))
         except HilsimError:
-            await asyncio.to_thread(self._redirect, former)
+            await asyncio.to_thread(self._send_to, former)
             raise
         self._applied = values_of(self._family)
-        self._show(state)
+        self._silence(state)
 
     def _keys(self, state: HesaiState) -> dict[str, Any]:
         """Keys of the timed change to a state."""
@@ -152,23 +152,18 @@ class RigPackets(ControlledPackets[HesaiState, Conditions]):
             keys["phase_lock"] = keys["phase_lock_deg"] is not None
         return keys
 
-    def _redirect(self, state: HesaiState) -> None:
-        """Send to another destination from the next datagram on.
-
-        Raises:
-            ConfigError: a socket cannot be opened, or ``sensor.web.destinations`` does not permit it.
-        """
+    def _send_to(self, state: HesaiState) -> None:
         self._sensor.redirect(*state.destination, key="destination")
 
-    def _show(self, state: HesaiState) -> None:
+    def _silence(self, state: HesaiState) -> None:
         self._sensor.silence(data=not state.is_sending, others=not state.is_sending)
 
     def restore(self) -> HesaiState:
         """Send again, and to where the rig says, after a reload; returns the state then."""
         self._applied = values_of(self._family)
         state = self.at_start()
-        self._redirect(state)
-        self._show(state)
+        self._send_to(state)
+        self._silence(state)
         return state
 
     def restarted(self, state: HesaiState, document: Any) -> HesaiState:

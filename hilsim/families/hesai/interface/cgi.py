@@ -16,7 +16,7 @@ Sources: nebula (nebula_hesai_hw_interfaces, hw_monitor_wrapper); what users of 
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from hilsim.families.hesai.interface.requests import CURRENT_CMA, POWER_CW, VOLTAGE_CV
 from hilsim.families.hesai.interface.state import HesaiState
@@ -40,34 +40,22 @@ _KEYS = {
 }
 
 
-class PageOutcome(NamedTuple):
-    """Result of a request.
-
-    Attributes:
-        state: State after it; the same object if nothing changes.
-        document: Object for JSON, once packets follow the state.
-    """
-
-    state: HesaiState
-    document: dict[str, Any]
-
-
 def document_of(code: int = 0, message: str = "Success", body: Mapping[str, str] | None = None) -> dict[str, Any]:
     """An answer."""
     return {"Head": {"ErrorCode": str(code), "Message": message}, "Body": dict(body or {})}
 
 
-def page_outcome(state: HesaiState, query: Mapping[str, str]) -> PageOutcome:
-    """Result of a request by its query."""
+def page_outcome(state: HesaiState, query: Mapping[str, str]) -> tuple[HesaiState, dict[str, Any]]:
+    """State after a request by its query, the same object if nothing changes, and the answer, once packets follow."""
     action, thing, value = (query.get(name, "") for name in ("action", "object", "value"))
     command = _KEYS.get((thing, query.get("key", "")))
     if (action, thing) == ("get", "lidar_monitor"):
-        return PageOutcome(state, document_of(body=_MONITOR))
+        return state, document_of(body=_MONITOR)
     if action != "set" or command is None:
-        return PageOutcome(state, document_of(_UNSUPPORTED, "not support yet"))
+        return state, document_of(_UNSUPPORTED, "not support yet")
     payload = _SPEEDS_RPM.get(value, 0).to_bytes(2, "big") if command == Command.SPIN_RATE else _byte(value)
     then, code = state.written(command, payload)
-    return PageOutcome(then, document_of() if code is ReturnCode.OK else document_of(_WRONG_VALUE, "invalid value"))
+    return then, document_of() if code is ReturnCode.OK else document_of(_WRONG_VALUE, "invalid value")
 
 
 def _byte(text: str) -> bytes:

@@ -24,7 +24,6 @@ Versions, temperatures, current and voltage are plausible and constant.
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from hilsim.families.hesai.interface.state import MODEL_NUMBERS, SETTINGS, HesaiState, numbers_of
 from hilsim.families.hesai.protocol.ptc import Answer, Command, Request, ReturnCode
@@ -60,34 +59,21 @@ class Conditions:
     is_locked: bool = False
 
 
-class Outcome(NamedTuple):
-    """Result of a request.
-
-    Attributes:
-        state: State after it; the same object if nothing changes.
-        answer: Answer, once packets follow the state.
-    """
-
-    state: HesaiState
-    answer: Answer
-
-
-def outcome_of(state: HesaiState, request: Request, conditions: Conditions) -> Outcome:
-    """Result of a request."""
+def outcome_of(state: HesaiState, request: Request, conditions: Conditions) -> tuple[HesaiState, Answer]:
+    """State after a request, the same object if nothing changes, and the answer, once packets follow."""
     command, payload = request
     if command in SETTINGS:
         then, code = state.written(command, _in_hundredths(payload) if command == Command.SYNC_ANGLE else payload)
-        return Outcome(then, Answer(code))
-    if command == Command.PTP_DIAGNOSTICS and len(payload) == 1:
-        diagnose = _DIAGNOSES.get(payload[0])
-        return Outcome(state, Answer(ReturnCode.INVALID_PARAMETER) if diagnose is None else Answer(payload=diagnose(state, conditions)))
-    if command in (*_READ, Command.PTP_DIAGNOSTICS, Command.REBOOT, Command.RESET):
-        if payload or command == Command.PTP_DIAGNOSTICS:
-            return Outcome(state, Answer(ReturnCode.INVALID_DATA))
-        if command not in _READ:
-            return Outcome(state.rebooted(conditions.now_ns), Answer())
-        return Outcome(state, Answer(payload=_READ[command](state, conditions)))
-    return Outcome(state, Answer(ReturnCode.UNSUPPORTED))
+        return then, Answer(code)
+    is_diagnosis = command == Command.PTP_DIAGNOSTICS
+    if command not in _READ and command not in (Command.PTP_DIAGNOSTICS, Command.REBOOT, Command.RESET):
+        return state, Answer(ReturnCode.UNSUPPORTED)
+    if len(payload) != is_diagnosis:
+        return state, Answer(ReturnCode.INVALID_DATA)
+    if command in (Command.REBOOT, Command.RESET):
+        return state.rebooted(conditions.now_ns), Answer()
+    read = _DIAGNOSES.get(payload[0]) if is_diagnosis else _READ[command]
+    return state, Answer(ReturnCode.INVALID_PARAMETER) if read is None else Answer(payload=read(state, conditions))
 
 
 def _in_hundredths(payload: bytes) -> bytes:
