@@ -1,7 +1,6 @@
 """Packets of a rig's Hesai that follow the state of its control interface.
 
 What packets contain is a timed change of kind ``sensor``, from the next packet on; where they go, and whether they go at all, acts on the next datagram.
-What the model's packets cannot show is kept and reported alone.
 """
 
 import asyncio
@@ -76,6 +75,7 @@ class RigPackets(ControlledPackets[HesaiState, Conditions]):
             serial=sensor.web.serial or f"{spec.model.upper()}{_FIRST_SERIAL + setting.stream}",
             mac=parse_mac(source_mac(sensor.spec, setting)),
             angles_deg=tuple(zip(spec.elevations_deg, spec.azimuths_deg, strict=True)),
+            is_counted=spec.is_counted,
         )
 
     @property
@@ -135,19 +135,14 @@ class RigPackets(ControlledPackets[HesaiState, Conditions]):
 
     def _keys(self, state: HesaiState) -> dict[str, Any]:
         """Keys of the timed change to a state."""
-        setting, family = self._sensor.lidar.setting, self._family
+        family = self._family
         keys: dict[str, Any] = {}
         for command, payload in values_of(family).items():
-            if state.values[command] == payload:
-                continue
-            given = keys_of(command, state.values[command], family)
-            try:
-                setting = replace(setting, setup=replace(setting.setup, **given))
-            except ValueError:
-                continue  # the model cannot show it
-            if setting.setup != family.setup:
+            given = keys_of(command, state.values[command], family) if state.values[command] != payload else {}
+            changed = replace(family.setup, **given)
+            if changed != family.setup:
                 keys |= given
-                family = replace(family, setup=setting.setup)
+                family = replace(family, setup=changed)
         if "phase_lock_deg" in keys:
             keys["phase_lock"] = keys["phase_lock_deg"] is not None
         return keys

@@ -104,7 +104,7 @@ def _config(state: HesaiState, _: Conditions) -> bytes:
             values[Command.SYNC_ANGLE],
             struct.pack(">HH", first, last),
             values[Command.CLOCK_SOURCE],
-            b"\1",  # packets have numbers
+            bytes([state.unit.is_counted]),
             values[Command.TRIGGER],
             values[Command.RETURN_MODE],
             values[Command.STANDBY],

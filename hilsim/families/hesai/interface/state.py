@@ -51,12 +51,14 @@ class Unit:
         serial: Serial number, at most 18 characters.
         mac: MAC address, 6 bytes.
         angles_deg: Elevation and azimuth of each channel.
+        is_counted: Whether packets have their number.
     """
 
     model: str
     serial: str
     mac: bytes
     angles_deg: tuple[tuple[float, float], ...]
+    is_counted: bool = True
 
 
 class Setting(NamedTuple):

@@ -91,7 +91,8 @@ class Rig:
         if self.is_refusing:
             raise ConfigError("its clock must not be changed")
         self.made.append(change)
-        given = {name: value for name in ("rotation_rate_rpm", "return_mode", "hesai") if (value := getattr(change, name)) is not None}
+        names = ("rotation_rate_rpm", "return_mode", "hesai", "field_of_view_deg", "phase_lock_deg")
+        given = {name: value for name in names if (value := getattr(change, name)) is not None}
         self.setting = replace(self.setting, setup=replace(self.setting.setup, **given))
 
     def redirect(self, address, ports, *, key):
@@ -122,13 +123,16 @@ def test_a_request_is_one_change_of_what_it_changes():
     assert rig.silent == (False, False)
 
 
-def test_what_the_model_cannot_show_is_kept_alone():
+def test_a_view_and_a_lock_are_changes_too_and_standby_is_silence():
     rig = Rig()
-    codes, sensor = asked(rig, (Command.SYNC_ANGLE, b"\1\0\x5a"), (Command.FIELD_OF_VIEW, b"\0\0\x64\x0a\x8c"), (Command.STANDBY, b"\1"))
-    shown = {change.phase_lock_deg for change in rig.made} | {change.field_of_view_deg for change in rig.made}
+    codes, sensor = asked(rig, (Command.SYNC_ANGLE, b"\1\0\x5a"), (Command.FIELD_OF_VIEW, b"\0\0\x69\x0a\x8c"), (Command.STANDBY, b"\1"))
     assert codes == [0, 0, 0]
-    assert shown <= {None, 90.0, (10, 269)}  # by models that emulate them
+    assert [(change.phase_lock, change.phase_lock_deg, change.field_of_view_deg) for change in rig.made] == [
+        (True, 90.0, None),
+        (None, None, (10, 269)),
+    ]
     assert sensor.state.values[Command.SYNC_ANGLE] == b"\1\x23\x28"
+    assert sensor.state.values[Command.FIELD_OF_VIEW] == b"\0\0\x69\x0a\x8c"
     assert rig.silent == (True, True)
 
 
@@ -157,3 +161,10 @@ def test_a_saved_document_that_is_none_is_refused(document):
     packets = RigPackets(Rig())
     with pytest.raises((ValueError, TypeError, AttributeError)):
         packets.restarted(packets.at_start(), document)
+
+
+@pytest.mark.parametrize("model", ["qt64", "pandar40p", "pandar64"])
+def test_models_have_the_return_modes_that_they_take(model):
+    family = HesaiFamily(hesai(model), SensorSetup())
+    for code in RETURN_CODES[family.spec.model].values():
+        assert values_of(written(Command.RETURN_MODE, bytes([code]), family))[Command.RETURN_MODE] == bytes([code])
