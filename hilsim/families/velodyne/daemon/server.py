@@ -1,8 +1,4 @@
-"""Server of a sensor's web interface: the documents and forms of ``families.velodyne.protocol.web_interface``, and a page that shows and sets the same.
-
-A page of another server could send forms through a browser, so a request must have this sensor as ``Host``, and must not have another ``Origin``. A real
-sensor checks neither; clients that are no browsers do not notice.
-"""
+"""Server of a sensor's web interface: the documents and forms of ``families.velodyne.protocol.web_interface``, and a page that shows and sets the same."""
 
 import json
 import socket
@@ -13,19 +9,18 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 import structlog
-from aiohttp import hdrs, web
+from aiohttp import web
 
+from hilsim.daemon.interfaces.http_guard import HttpGuard
 from hilsim.errors import HilsimError
 from hilsim.families.velodyne.daemon.sensor import WebSensor
 from hilsim.families.velodyne.protocol.web_interface import FORM_PATHS
-from hilsim.limits import CONTROL_REQUESTS_A_SECOND, SENSOR_FORM_BYTES
-from hilsim.telemetry.allowance import Allowance
+from hilsim.limits import SENSOR_FORM_BYTES
 from hilsim.telemetry.http_server import read_body, served
 
 log = structlog.get_logger("hilsim")
 
 _MAX_KEYS = 32
-_HTTP_PORT = 80
 _DOCUMENTS = {
     "/cgi/info.json": "info",
     "/cgi/settings.json": "settings",
@@ -54,9 +49,7 @@ class SensorServer:
     def __init__(self, sensor: WebSensor, address: str, port: int) -> None:
         """Create a server for clients that use this address and port as its name."""
         self._sensor = sensor
-        self._hosts = {f"{address}:{port}"} | ({address} if port == _HTTP_PORT else set())
-        self._origins = {f"http://{host}" for host in self._hosts}
-        self._allowance = Allowance(most=CONTROL_REQUESTS_A_SECOND.bound)
+        self._guard = HttpGuard(address, port)
         self._page = (files("hilsim.families.velodyne.daemon") / "page.html").read_text(encoding="utf-8")
 
     def app(self) -> web.Application:
@@ -64,9 +57,9 @@ class SensorServer:
 
         @web.middleware
         async def admit(request: web.Request, handler: Callable[[web.Request], Any]) -> web.StreamResponse:
-            refused = self._refusal(request)
-            if refused is not None:
-                return refused
+            fault = self._guard.fault(request)
+            if fault is not None:
+                return web.Response(status=fault.status, text=f"{fault.reason}\n")
             answer: web.StreamResponse = await handler(request)
             return answer
 
@@ -75,15 +68,6 @@ class SensorServer:
         app.add_routes([web.post(f"/cgi/setting{path}", self._form) for path in FORM_PATHS])
         app.add_routes([web.post("/cgi/save", self._save), web.post("/cgi/reset", self._reset), web.get("/", self._show)])
         return app
-
-    def _refusal(self, request: web.Request) -> web.Response | None:
-        if not {host.lower() for host in request.headers.getall(hdrs.HOST, [""])} <= self._hosts:
-            return web.Response(status=403, text=f"Host must be {' or '.join(sorted(self._hosts))}\n")
-        if not {origin.lower() for origin in request.headers.getall(hdrs.ORIGIN, [])} <= self._origins:
-            return web.Response(status=403, text="Origin must be missing, or this sensor\n")
-        if not self._allowance.take():
-            return web.Response(status=429, text=f"there must be at most {CONTROL_REQUESTS_A_SECOND.bound} requests a second\n")
-        return None
 
     async def _document(self, request: web.Request) -> web.Response:
         text = json.dumps(self._sensor.document(_DOCUMENTS[request.path]))
