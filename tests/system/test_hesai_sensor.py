@@ -58,9 +58,12 @@ class Bench:
         self.ptc = SENSOR, int(found[1])
         return running
 
-    def mode(self):
+    def tail(self):
         drain(self.points)
-        return int(read_packet(take(self.points, 30)[-1])["tail"]["mode"])
+        return read_packet(take(self.points, 30)[-1])["tail"]
+
+    def mode(self):
+        return int(self.tail()["mode"])
 
     def is_silent(self):
         time.sleep(0.1)
@@ -87,7 +90,7 @@ def test_what_a_client_sets_acts_on_the_stream_is_a_timed_change_and_outlasts_th
         script = [change for change in hilsim.connect(bench.folder / "control").script() if change["kind"] == "sensor"]
         assert [change.get("rotation_rate_rpm") for change in script][-1] == 1200
         assert script[1]["return_mode"] == "dual"
-        until(lambda: int(read_packet(take(bench.points, 1)[0])["tail"]["speed_rpm"]) > 800)
+        until(lambda: bench.tail()["speed_rpm"] > 700)
         assert client.ask(Command.STANDBY, b"\1") == OK
         assert bench.is_silent()
         other = receiver()

@@ -9,12 +9,17 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import structlog
 
+from hilsim.config.script import SensorChange
 from hilsim.daemon.interfaces.part import KeptSettings
 from hilsim.daemon.interfaces.served import ServedSensor
 from hilsim.errors import ConfigError, HilsimError
 from hilsim.read.background.files.whole_file import replace_file
+from hilsim.units import NS_PER_S
 
 log = structlog.get_logger("hilsim")
+
+_PASSED_NS = 1_000_000
+"""Time from the begin of a change to the departure of the last packet from before it."""
 
 
 class State(Protocol):
@@ -65,6 +70,16 @@ class ControlledPackets(ABC, Generic[StateT, ConditionsT]):
         Raises:
             ValueError, KeyError, TypeError or AttributeError: it is none.
         """
+
+    async def change(self, change: SensorChange) -> None:
+        """Make a timed change of the sensor; returns when packets of before it have left: clients read the next ones by what they have set.
+
+        Raises:
+            HilsimError: it cannot be made.
+        """
+        changes = self._sensor.changes
+        made = await changes.make(change)
+        await asyncio.sleep(max(made.begun_ns.get(change.sensor, made.at_ns) + _PASSED_NS - changes.clock.now_ns(), 0) / NS_PER_S)
 
     def answers(self) -> bool:
         """Whether it answers requests: no fault on command has taken its power."""

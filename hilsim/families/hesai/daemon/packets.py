@@ -126,7 +126,7 @@ class RigPackets(ControlledPackets[HesaiState, Conditions]):
             await asyncio.to_thread(self._send_to, state)
             keys = self._keys(state)
             if keys:
-                await self._sensor.changes.make(SensorChange(sensor=self._sensor.spec.name, **keys))
+                await self.change(SensorChange(sensor=self._sensor.spec.name, **keys))
         except HilsimError:
             await asyncio.to_thread(self._send_to, former)
             raise

@@ -48,8 +48,6 @@ from hilsim.units import NS_PER_S
 
 _MODELS = {9: MID360, 10: HAP, 15: HAP, 35: MID360S}
 _DETECTION = ("normal", "sensitive")
-_PASSED_NS = 1_000_000
-"""Time from the begin of a change to the departure of the last packet from before it."""
 _PUSH_TO_HOST = 1
 """A host has the port after the sensor's for what the sensor pushes, a HAP's the same one."""
 
@@ -171,16 +169,11 @@ class RigPackets(ControlledPackets[LidarState, Conditions]):
         try:
             await asyncio.to_thread(self._redirect, state)
             if self._values(setting) != self._values(self._setting):
-                made = await self._sensor.changes.make(SensorChange(sensor=self._sensor.spec.name, livox=setting))
-                await self._until(made.begun_ns.get(self._sensor.spec.name, made.at_ns))
+                await self.change(SensorChange(sensor=self._sensor.spec.name, livox=setting))
         except HilsimError:
             await asyncio.to_thread(self._redirect, former)
             raise
         self._applied = self._setting
-
-    async def _until(self, begun_ns: int) -> None:
-        """Wait until packets of before a change have left: hosts read the next ones by what they have set."""
-        await asyncio.sleep(max(begun_ns + _PASSED_NS - self._sensor.changes.clock.now_ns(), 0) / NS_PER_S)
 
     def _redirect(self, state: LidarState) -> None:
         """Send to other destinations from the next datagram on.

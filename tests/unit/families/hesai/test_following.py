@@ -94,6 +94,7 @@ class Rig:
         names = ("rotation_rate_rpm", "return_mode", "hesai", "field_of_view_deg", "phase_lock_deg")
         given = {name: value for name in names if (value := getattr(change, name)) is not None}
         self.setting = replace(self.setting, setup=replace(self.setting.setup, **given))
+        return SimpleNamespace(begun_ns={}, at_ns=0)
 
     def redirect(self, address, ports, *, key):
         del key
