@@ -1,5 +1,6 @@
 """The control interface of a Hesai over sockets: PTC and HTTP, several clients, bad frames, limits, loss of power and reboots."""
 
+import asyncio
 import contextlib
 import http.client
 import json
@@ -140,6 +141,16 @@ def test_without_power_and_while_it_starts_it_closes_connections(unit):
         unit.packets.has_power = False
         client.socket.sendall(encode_frame(Command.STATUS, b""))
         assert client.take() is None
+
+
+def test_power_that_is_back_while_it_starts_ends_the_start():
+    with unit_in_thread(boot_s=60.0) as unit:
+        with Client(unit.ptc) as client:
+            assert client.ask(Command.REBOOT) == (OK, b"")
+        asyncio.run(unit.sensor.start_again())
+        with Client(unit.ptc) as client:
+            assert client.ask(Command.STATUS)[1][40:44] == struct.pack(">I", 3)
+        assert [state.is_sending for state in unit.packets.states] == [False, True]
 
 
 def test_http_sets_the_same_and_refuses_pages_of_others(unit):

@@ -163,6 +163,13 @@ class ControlledSensor(KeptSettings, Generic[StateT, ConditionsT]):
         async with self._changing:
             await self._become(state)
 
+    async def start_with(self, state: StateT) -> None:
+        """Become the state that a start gives; logged if packets cannot follow it."""
+        try:
+            await self.take_over(state)
+        except HilsimError as error:
+            self._warn("saved_not_used", error)
+
     async def load_saved(self) -> None:
         """Take over saved settings; those that cannot be used are logged."""
         try:

@@ -34,7 +34,7 @@ class HesaiSensor(ControlledSensor[HesaiState, Conditions]):
 
     async def start_again(self) -> None:
         """Start anew with the present settings, which a unit keeps."""
-        self.replace(self._state.rebooted(self._packets.conditions().now_ns).started())
+        await self.start_with(self._state.rebooted(self._packets.conditions().now_ns).started())
 
     async def _become(self, state: HesaiState) -> None:
         is_starting = self._state.is_starting

@@ -6,7 +6,6 @@ from typing import ClassVar
 import structlog
 
 from hilsim.daemon.interfaces.controlled import ControlledSensor
-from hilsim.errors import HilsimError
 from hilsim.families.ouster.interface.answers import Answer, Conditions, refusal
 from hilsim.families.ouster.interface.commands import command_outcome, line_of
 from hilsim.families.ouster.interface.http import Request, outcome_of
@@ -30,10 +29,7 @@ class OusterSensor(ControlledSensor[ControlState, Conditions]):
 
     async def start_again(self) -> None:
         """Begin an initialisation with the saved settings; logged if packets cannot follow."""
-        try:
-            await self.take_over(self._state.restart())
-        except HilsimError as error:
-            self._warn("saved_not_used", error)
+        await self.start_with(self._state.restart())
 
     async def _become(self, state: ControlState) -> None:
         former = self._state
