@@ -100,7 +100,7 @@ class LivoxFamily(LidarFamily[LivoxSpec]):
     @property
     def pace(self) -> str:
         """The model and its points."""
-        points = self.spec.lines * NS_PER_S // self.spec.firing_ns
+        points = self.spec.laser_count * NS_PER_S // self.spec.sequence_ns
         return f"{self.spec.model}, {points:,} points/s"
 
     def packets_text(self, info_port: int) -> str:

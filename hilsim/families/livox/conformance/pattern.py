@@ -4,13 +4,12 @@ Where the pattern is at a stamp of 0 is not known of real units, so the phases o
 phases that follow from the former ones.
 """
 
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.families.livox.patterns import MID360
+from hilsim.families.livox.patterns import MID360, orders_of
 from hilsim.families.livox.points import decode_livox
 from hilsim.families.livox.protocol.points import CARTESIAN_CM, POINTS, DataHeader
 from hilsim.read.analysis.conformance.findings import FindingLog, Place, Rule, Severity
@@ -32,20 +31,13 @@ _SLOW_HZ, _FAST_HZ = MID360.slow_uhz * 1e-6, MID360.fast_uhz * 1e-6
 _Doubles = npt.NDArray[np.float64]
 
 
-@cache
-def _terms(line: int) -> tuple[_Doubles, _Doubles, _Doubles]:
-    """``float64[n, 2]``, orders of the fast and the slow rotation, and ``float64[n, 2]`` each, cosines and sines of elevation and of azimuth."""
-    orders = [(fast, slow) for fast, reach in enumerate(MID360.reach) for slow in range(-reach if fast else 0, reach + 1)]
-    elevation, azimuth = (np.insert(np.array(text.split(), float), 1, 0.0).reshape(-1, 2) for text in MID360.lines[line])
-    return np.array(orders, float), elevation, azimuth
+_ORDERS = np.array(list(orders_of(MID360.reach)), float)
 
 
 def directions_deg(line: int, slow: _Doubles, fast: _Doubles) -> tuple[_Doubles, _Doubles]:
     """Elevation and azimuth of a line at phases in turns, ``float64[n]``; azimuth counter-clockwise from ahead, of no range."""
-    orders, elevation, azimuth = _terms(line)
-    angle = 2.0 * np.pi * (np.outer(fast, orders[:, 0]) + np.outer(slow, orders[:, 1]))
-    cosine, sine = np.cos(angle), np.sin(angle)
-    up, round_ = (cosine @ each[:, 0] + sine @ each[:, 1] for each in (elevation, azimuth))
+    angle = 2.0 * np.pi * (np.outer(fast, _ORDERS[:, 0]) + np.outer(slow, _ORDERS[:, 1]))
+    up, round_ = MID360.lines[line, :, :, 0] @ np.cos(angle).T + MID360.lines[line, :, :, 1] @ np.sin(angle).T
     return up, round_ + 360.0 * MID360.advance * fast
 
 

@@ -90,6 +90,22 @@ def test_points_are_five_microseconds_apart_and_lines_take_turns():
     np.testing.assert_array_equal(points["ring"], np.arange(288) % 4)
 
 
+def test_a_hap_sends_six_lines_in_turn_452_000_times_a_second():
+    lidar = in_room(spec=mid360("hap", range_noise_m=0.0))
+    batch, (headers, sent) = lidar.data_packets(0, 942), points_of(lidar, 0, 942)
+    points = decode_emulated(batch.payload, lidar.setting)
+    place = np.stack([points["y"], -points["x"], points["z"]], axis=1).astype(float)
+    range_m = np.linalg.norm(place, axis=1)
+    assert points.size == sent.size == 942 * 96
+    assert np.abs(range_m - to_walls_m(place / range_m[:, None])).max() < 0.0025
+    assert set(np.diff(batch.deadline_ns).tolist()) == {212_390}
+    assert {(header.interval, header.count, header.length) for header in headers} == {(2102, 96, 1380)}
+    np.testing.assert_array_equal(points["ring"][:192], np.arange(192) % 6)
+    fired_ns = [at_ns + 2212 * channel for at_ns in (0, 106_195) for channel in range(48)]
+    assert np.abs(points["time_ns"][:96] - fired_ns).max() < 50  # of the unit of the header, 100 ns
+    assert lidar.setting.packet_rate_hz * 96 == pytest.approx(452_000, rel=5e-6)
+
+
 @pytest.mark.parametrize(
     ("keys", "time_type", "first_ns"),
     [

@@ -14,6 +14,7 @@ from hilsim.read.analysis.conformance.findings import Severity
 from hilsim.read.analysis.conformance.report import render_text
 from hilsim.sensor.setup import ClockSetting
 from tests.compiled import compiled_only
+from tests.livox_sensors import mid360
 from tests.unit.families.livox.conformance.streams import EPOCH_NS, S, datagrams, pushes, room
 
 pytestmark = compiled_only
@@ -184,6 +185,12 @@ def test_our_own_stream_has_no_finding(data_type, clock):
     assert summary.pattern_rms_deg < (0.05 if data_type != 2 else 0.15)
     assert summary.gravity_g == pytest.approx(1.0, abs=1e-3)
     assert render_text(verdict.result)[1].endswith("packets   1291 points, 124 IMU, 1 push, 0 lost")
+
+
+def test_a_hap_s_stream_has_no_finding():
+    verdict = Verdict(room(0.3, (57_000, 58_000), spec=mid360("hap", range_noise_m=0.0)))
+    assert verdict.told == []
+    assert (verdict.summary.point_packets, verdict.summary.imu_packets, verdict.summary.lost_packets) == (1412, 60, 0)
 
 
 def test_angles_of_type_3_are_bounded():
