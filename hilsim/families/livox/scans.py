@@ -11,7 +11,7 @@ from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.schedule import packet_device_ns
 from hilsim.families.livox.family import WINDOW_NS
 from hilsim.families.livox.packets import own_clock_ns
-from hilsim.families.livox.points import decode_livox
+from hilsim.families.livox.points import FURTHER_FIELDS, decode_livox
 from hilsim.families.livox.protocol.points import STAMP_AT
 from hilsim.families.livox.recognition import LivoxKind, recognise
 from hilsim.read.analysis.decode import batch_of
@@ -21,8 +21,6 @@ from hilsim.read.scans.stream import SensorStream
 from hilsim.read.scans.turns import Numbered
 from hilsim.sensor.clock import rig_from_device
 
-DECODED_LIVOX_DTYPE = np.dtype([*DECODED_DTYPE.descr, ("tag", "u1")])
-"""A point of ``decode`` of a Livox: as of others, ``ring`` the line, and ``tag``."""
 _BEGUN_NS = 1_000_000
 """Time up to which a window that begins a stream is whole."""
 
@@ -63,7 +61,7 @@ class Windows:
 class LivoxDecoder:
     """Decoder of one sensor; see ``hilsim.read.scans.stream.StreamDecoder``."""
 
-    dtype = DECODED_LIVOX_DTYPE
+    dtype = np.dtype([*DECODED_DTYPE.descr, *FURTHER_FIELDS])
     is_sure = True
 
     def takes(self, _payload: bytes) -> bool:

@@ -294,21 +294,24 @@ def test_a_capture_is_read_by_tenths_of_a_second(tmp_path):
 
 @compiled_only
 @pytest.mark.parametrize("is_capture", [False, True])
-def test_an_export_names_line_and_first_return(tmp_path, is_capture):
-    text = ROOM.replace('name = "lidar"', 'name = "lidar"\nprofile = "mid360"').replace("gps =", "# gps =")
+def test_an_export_has_line_tag_and_first_return(tmp_path, is_capture):
+    text = ROOM.replace('name = "lidar"', 'name = "lidar"\nprofile = "mid360"').replace("gps =", "# gps =") + "\n[weather]\nfog_visibility_m = 15.0\n"
     source = write_rig(tmp_path, text)
     if is_capture:
         hilsim.record(hilsim.load_rig(source), tmp_path / "x.pcap", duration_s=0.25)
         source = tmp_path / "x.pcap"
-    result = CliRunner().invoke(
-        export, [str(source), "-o", str(tmp_path / "scans"), "--format", "npz", *([] if is_capture else ["--duration-s", "0.2"])]
-    )
-    assert result.exit_code == 0, result.output
-    with np.load(min((tmp_path / "scans").rglob("*.npz"))) as file:
+    for kind in ("npz", "las"):
+        result = CliRunner().invoke(
+            export, [str(source), "-o", str(tmp_path / kind), "--format", kind, *([] if is_capture else ["--duration-s", "0.2"])]
+        )
+        assert result.exit_code == 0, result.output
+    with np.load(min((tmp_path / "npz").rglob("*.npz"))) as file:
         points = {name: file[name] for name in file.files}
-    types, rings = (points["points"][name] if "points" in points else points[name] for name in ("return_type", "ring"))
-    assert set(types.tolist()) == {2}
-    assert set(rings.tolist()) == {0, 1, 2, 3}
+    assert set(points["return_type"].tolist()) == {2}
+    assert set(points["ring"].tolist()) == {0, 1, 2, 3}
+    assert {0, 8} <= set(points["tag"].tolist()) <= {0, 1, 8, 9}
+    las = pytest.importorskip("laspy").read(min((tmp_path / "las").rglob("*.las")))
+    np.testing.assert_array_equal(las["tag"], points["tag"])
 
 
 def test_light_of_a_livox_reaches_no_other_sensor():
