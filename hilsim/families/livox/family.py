@@ -79,19 +79,12 @@ class LivoxFamily(LidarFamily[LivoxSpec]):
         """Its interface has UDP ports of its own, its serial number is elsewhere, and it sends to whoever asks for it."""
         model, none = self.spec.model, type(web)()
         alone = (web.port, web.commands_port, web.discovery, web.serial) == (none.port, none.commands_port, none.discovery, none.serial)
-        yield (
-            alone,
-            f"web.port, commands_port, discovery and serial must not be given for a {model}: its UDP ports are fixed, and livox.serial says the number",
-        )
-        yield network.mode == "udp", f'network.mode must be "udp" for a {model} with web, which sends to whoever asks for it, got "ethernet"'
-        yield (
-            network.source_ports == "sensor",
-            f'network.source_ports must be "sensor" for a {model} with web: hosts take its packets from these alone',
-        )
-        yield (
-            network.source != network.destination,
-            f"network.source must not be the destination {network.source}: hosts ignore packets from their own address",
-        )
+        no_keys = f"web.port, commands_port, discovery and serial must not be given for a {model}: its UDP ports are fixed, and livox.serial says the number"
+        by_udp = f'network.mode must be "udp" for a {model} with web, which sends to whoever asks for it, got "ethernet"'
+        own_ports = f'network.source_ports must be "sensor" for a {model} with web: hosts take its packets from these alone'
+        apart = f"network.source must not be the destination {network.source}: hosts ignore packets from their own address"
+        yield from ((alone, no_keys), (network.mode == "udp", by_udp), (network.source_ports == "sensor", own_ports))
+        yield network.source != network.destination, apart
 
     def effective_setup(self) -> dict[str, Any]:
         """Its settings."""

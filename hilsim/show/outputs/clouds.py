@@ -42,10 +42,11 @@ Fields that only the sensor's family has follow, as a Livox's ``tag``.
 
 def file_points(scan: OutputScan, *, in_world: bool = False) -> npt.NDArray[Any]:
     """Points of a scan as ``FILE_DTYPE``; or ``in_world``, where the sensor's pose is known, as ``WORLD_DTYPE``; with further fields of the scan."""
-    further = [] if scan.further is None else scan.further.dtype.descr
-    points = np.zeros(scan.points.size, np.dtype([*(WORLD_DTYPE if in_world else FILE_DTYPE).descr, *further]))
-    for name, _ in further:
-        points[name] = scan.further[name]
+    dtype, further = WORLD_DTYPE if in_world else FILE_DTYPE, scan.further
+    points = np.zeros(scan.points.size, dtype if further is None else np.dtype([*dtype.descr, *further.dtype.descr]))
+    if further is not None:
+        for name in further.dtype.names or ():
+            points[name] = further[name]
     for name in ("x", "y", "z", "intensity", "ring", "return_type", "label", "instance"):
         points[name] = scan.points[name]
     if in_world and scan.world_m is not None:

@@ -144,7 +144,6 @@ class PatternTopic:
             since_s = (begin_ns - self._last[0]) / NS_PER_S
             jump = max(abs((now - then + 0.5) % 1.0 - 0.5) for now, then in zip((slow, fast), expected, strict=True))
             if jump > _MAX_TURNS + _MAX_DRIFT * abs(_FAST_HZ) * since_s:
-                log.report(
-                    REPEATS, f"the pattern must run on, got a leap of {jump:.3f} turns within {since_s:.2f} s: is a table played in a loop?", place
-                )
+                text = f"the pattern must run on, got a leap of {jump:.3f} turns within {since_s:.2f} s: is a table played in a loop?"
+                log.report(REPEATS, text, place)
         self._last = begin_ns, slow, fast

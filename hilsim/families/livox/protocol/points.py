@@ -38,7 +38,6 @@ Sources: Livox-SDK2, include/livox_lidar_def.h; livox_wiki_en, livox_eth_protoco
 units in public issues (mandeye_controller#53, livox_ros_driver2#240, #260). What reserved bytes hold, and when packets are counted anew, is not known.
 """
 
-from dataclasses import dataclass
 from struct import Struct
 from typing import Any, NamedTuple
 from zlib import crc32 as crc32_of
@@ -78,23 +77,8 @@ if (_HEADER.size, *DATA_SIZES.values()) != (HEADER_SIZE, 24, 14, 8, 10):
 _HEADER_SIZE, _CRC_AT, _STAMP_AT, _MM, _CM = (constant(value) for value in (HEADER_SIZE, CRC_AT, STAMP_AT, CARTESIAN_MM, CARTESIAN_CM))
 
 
-@dataclass(frozen=True)
-class DataHeader:
-    """Fields of the header of a point or IMU packet.
-
-    Attributes:
-        version: 0.
-        length: Bytes of the payload.
-        interval: Time from the first point to the last one, 0.1 us.
-        count: Points, or measurements.
-        number: Number of the packet.
-        frame: Number of the frame.
-        data_type: 0 IMU, 1 to 3 points.
-        time_type: 0 none, 1 PTP, 2 GPS.
-        reserved: 12 bytes.
-        crc: CRC-32 of what follows.
-        stamp_ns: Time of the first point.
-    """
+class DataHeader(NamedTuple):
+    """Header of a point or IMU packet, field by field."""
 
     version: int
     length: int
@@ -110,16 +94,7 @@ class DataHeader:
 
 
 class PacketHead(NamedTuple):
-    """What a kernel writes into the header of a packet.
-
-    Attributes:
-        interval: Time from the first point to the last one, 0.1 us.
-        points: Points, or measurements.
-        number: Number of the packet, of which the low 16 bits are sent.
-        data_type: 0 IMU, 1 to 3 points.
-        time_type: 0 none, 1 PTP, 2 GPS.
-        stamp_ns: Time of the first point.
-    """
+    """What a kernel writes into a header; the low 16 bits of the number are sent."""
 
     interval: int
     points: int

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hilsim.capture.datagram import CapturedDatagram
-from hilsim.families.livox.protocol.commands import Command, ControlFrame, counted_keys, encode_frame
+from hilsim.families.livox.protocol.commands import Command, ControlFrame, encode_frame
 from hilsim.families.livox.setting import LivoxSetting
 from hilsim.read.analysis.conformance.checker import StreamChecker
 from hilsim.read.analysis.conformance.findings import Severity
@@ -15,6 +15,7 @@ from hilsim.read.analysis.conformance.report import render_text
 from hilsim.sensor.setup import ClockSetting
 from tests.compiled import compiled_only
 from tests.livox_sensors import mid360
+from tests.livox_units import counted_keys
 from tests.unit.families.livox.conformance.streams import EPOCH_NS, S, datagrams, pushes, room
 
 pytestmark = compiled_only
