@@ -34,10 +34,7 @@ def _dtype(coordinate: str) -> np.dtype[Any]:
 
 
 FILE_DTYPE, WORLD_DTYPE = _dtype("<f4"), _dtype("<f8")
-"""A point in the file of a scan, and of several scans: the fields of ``OUTPUT_DTYPE``, and ``time``, the UTC of its firing in seconds since 1970.
-
-Fields that only the sensor's family has follow, as a Livox's ``tag``.
-"""
+"""A point in a file of one or of several scans: as ``OUTPUT_DTYPE``, and ``time``, UTC of its firing in seconds since 1970; a family's own fields follow."""
 
 
 def file_points(scan: OutputScan, *, in_world: bool = False) -> npt.NDArray[Any]:
@@ -45,8 +42,7 @@ def file_points(scan: OutputScan, *, in_world: bool = False) -> npt.NDArray[Any]
     dtype, further = WORLD_DTYPE if in_world else FILE_DTYPE, scan.further
     points = np.zeros(scan.points.size, dtype if further is None else np.dtype([*dtype.descr, *further.dtype.descr]))
     if further is not None:
-        for name in further.dtype.names or ():
-            points[name] = further[name]
+        points[[*(further.dtype.names or ())]] = further
     for name in ("x", "y", "z", "intensity", "ring", "return_type", "label", "instance"):
         points[name] = scan.points[name]
     if in_world and scan.world_m is not None:

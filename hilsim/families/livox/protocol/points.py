@@ -38,6 +38,7 @@ Sources: Livox-SDK2, include/livox_lidar_def.h; livox_wiki_en, livox_eth_protoco
 units in public issues (mandeye_controller#53, livox_ros_driver2#240, #260). What reserved bytes hold, and when packets are counted anew, is not known.
 """
 
+from dataclasses import dataclass
 from struct import Struct
 from typing import Any, NamedTuple
 from zlib import crc32 as crc32_of
@@ -77,7 +78,8 @@ if (_HEADER.size, *DATA_SIZES.values()) != (HEADER_SIZE, 24, 14, 8, 10):
 _HEADER_SIZE, _CRC_AT, _STAMP_AT, _MM, _CM = (constant(value) for value in (HEADER_SIZE, CRC_AT, STAMP_AT, CARTESIAN_MM, CARTESIAN_CM))
 
 
-class DataHeader(NamedTuple):
+@dataclass(frozen=True)
+class DataHeader:
     """Header of a point or IMU packet, field by field."""
 
     version: int
