@@ -105,9 +105,9 @@ class LivoxCheck(SensorCheck):
             return
         if topic.restarts != restarts:
             self.pattern.restart()
-        self._look_at_points(payload, header, place, is_mid360=port == MID360_PORTS.points)
+        self._look_at_points(payload, port, header, place)
 
-    def _look_at_points(self, payload: bytes, header: DataHeader, place: Place, *, is_mid360: bool) -> None:
+    def _look_at_points(self, payload: bytes, port: int, header: DataHeader, place: Place) -> None:
         self.data_types = tuple(sorted({*self.data_types, header.data_type}))
         _, points = read_points(payload)
         if header.data_type == SPHERICAL:
@@ -122,8 +122,8 @@ class LivoxCheck(SensorCheck):
         self._report_first(TAG, is_wrong, "tags must be of confidence 0 to 2, and of six bits", header, place)
         self._report_first(ZERO, ~seen & ((points["reflectivity"] > 0) | (tag > 0)), "shots without a return must be zero", header, place)
         self._shots, self._returns = self._shots + seen.size, self._returns + int(seen.sum())
-        if is_mid360 and header.count == POINTS:
-            self.pattern.look(payload, header, place, self.log)
+        if header.count == POINTS:
+            self.pattern.look(payload, port, header, place, self.log)
 
     def _report_first(self, rule: Rule, wrong: npt.NDArray[np.bool_], text: str, header: DataHeader, place: Place) -> None:
         if wrong.any():
