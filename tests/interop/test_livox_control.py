@@ -15,6 +15,9 @@ PACKET_NS, HAP_PACKET_NS, IMU_NS = 480_000, 212_390, 5_000_000
 RIG = """
 name = "rig"
 
+[metrics]
+port = 0
+
 [[scene.box]]
 position_m = [0.0, 0.0, 0.0]
 size_m = [14.0, 10.0, 6.0]
@@ -95,7 +98,7 @@ def test_two_sensors_of_a_rig_send_the_sdk_points_of_each_type_and_inertial_pack
 def test_a_hap_of_a_rig_sends_the_sdk_points_and_inertial_packets(daemon, tmp_path):  # noqa: F811 - the fixture
     daemon(write_rig(tmp_path, RIG + SENSOR.format(name="front", address=FIRST).replace("mid360", "hap")))
     found, _, collected, read, pushed = ask(HOST, [FIRST], ["find"], ["work_mode", 1], ["collect", 3.0], ["query"], ["push", 1])
-    assert (found[0]["type"], found[0]["serial"]) == (10, "0TFDH0000000100")
+    assert (found[0]["type"], found[0]["serial"]) == (10, "0TFDH000000100")
     summary = collected[FIRST]
     assert (summary["points"]["types"], summary["points"]["lengths"], summary["points"]["counts"]) == ([1], [1380], [96])
     assert is_whole(summary["points"], HAP_PACKET_NS)
