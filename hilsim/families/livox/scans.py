@@ -12,7 +12,7 @@ from hilsim.emulator.schedule import packet_device_ns
 from hilsim.families.livox.family import WINDOW_NS
 from hilsim.families.livox.packets import own_clock_ns
 from hilsim.families.livox.points import FURTHER_FIELDS, decode_livox
-from hilsim.families.livox.protocol.points import STAMP_AT
+from hilsim.families.livox.protocol.points import stamp_of
 from hilsim.families.livox.recognition import LivoxKind, recognise
 from hilsim.read.analysis.decode import batch_of
 from hilsim.read.scans.part import ScansPart, payload_of
@@ -78,7 +78,7 @@ class LivoxDecoder:
 
     def stamps(self, payloads: Sequence[bytes]) -> tuple[npt.NDArray[np.int64], None]:
         """Stamps; there are no azimuths."""
-        return np.array([int.from_bytes(payload[STAMP_AT : STAMP_AT + 8], "little") for payload in payloads], np.int64), None
+        return np.array([stamp_of(payload) for payload in payloads], np.int64), None
 
 
 def _serials(batch: DatagramArrays, rows: npt.NDArray[np.intp], _metadata: None) -> npt.NDArray[np.int64]:

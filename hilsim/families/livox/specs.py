@@ -21,20 +21,16 @@ class LivoxSpec(LidarSpec):
         lines: Beams.
         shots_per_sequence: Times that each of them fires in a firing sequence.
         interval: Time from a packet's first point to its last one as packets say it, 0.1 us.
-        point_port: Source port of points.
-        imu_port: Source port of inertial packets.
         imu_position_mm: Place of the inertial sensors in the frame of the points (x forward, y left, z up).
     """
 
     family: Literal["livox"]
-    dev_type: int
+    dev_type: Literal[9, 10, 35]
     serial_prefix: str
     pattern: PatternName
     lines: int
     shots_per_sequence: int
     interval: int
-    point_port: int = 56_300
-    imu_port: int = 56_400
     imu_position_mm: tuple[float, float, float]
 
     @property

@@ -207,6 +207,11 @@ def read_points(payload: bytes) -> tuple[DataHeader, npt.NDArray[Any]]:
     return header, np.frombuffer(payload, POINT_DTYPES[header.data_type], count=header.count, offset=HEADER_SIZE)
 
 
+def stamp_of(payload: bytes) -> int:
+    """Stamp of a whole packet, ns."""
+    return int.from_bytes(payload[STAMP_AT : STAMP_AT + 8], "little")
+
+
 def has_valid_crc(payload: bytes) -> bool:
     """Whether the CRC of a whole packet is that of its bytes."""
     return int.from_bytes(payload[CRC_AT:STAMP_AT], "little") == crc32_of(payload[STAMP_AT:])
