@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import fcntl
 import socket
+import struct
 import tempfile
 import threading
 import time
@@ -16,7 +17,7 @@ from hilsim.families.livox.daemon.sensor import LivoxSensor
 from hilsim.families.livox.daemon.server import Server, open_ports
 from hilsim.families.livox.interface.keys import HAP_PORTS, MID360_PORTS
 from hilsim.families.livox.interface.state import Conditions, LidarState, Unit
-from hilsim.families.livox.protocol.commands import ControlFrame, encode_frame, read_frame
+from hilsim.families.livox.protocol.commands import ControlFrame, encode_frame, read_frame, read_pairs
 
 SENSOR, HOST = "127.0.88.2", "127.0.88.9"
 
@@ -97,6 +98,16 @@ def units_in_thread(*units):
         if loop:
             loop[0].call_soon_threadsafe(loop[1].set)
         thread.join(20)
+
+
+def counted_keys(keys):
+    """Data of a query."""
+    return struct.pack(f"<{len(keys) + 2}H", len(keys), 0, *keys)
+
+
+def read_answered_pairs(data):
+    """Keys and values of the answer to a query."""
+    return read_pairs(data[1:3] + bytes(2) + data[3:])
 
 
 class Host:

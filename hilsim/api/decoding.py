@@ -39,7 +39,7 @@ def decode(
         in nanoseconds of the sensor's own stamps (Velodyne: past the hour; Cepton-style: as its packets count; Ouster: as in its timestamp mode); then
         ``range`` in metres, ``azimuth`` in degrees
         clockwise from forward, and ``packet``, the index of the point's packet in ``source``. Of an Ouster sensor also ``signal``, ``near_ir`` and
-        ``column`` (``DECODED_OUSTER_DTYPE``).
+        ``column``, of a Livox ``tag``.
 
     Raises:
         CaptureError: the capture cannot be read, several sensors sent and none is named, the lasers of the model are unknown, or there are no valid metadata

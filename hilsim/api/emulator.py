@@ -133,8 +133,8 @@ class Emulator:
             sensor: Name of a lidar of the rig; optional for a single one.
 
         Returns:
-            ``POINT_DTYPE[n]`` in the sensor frame (x right, y forward, z up), in the order of the packets' bytes; a firing without a return gives no point.
-            Without ``stop_s``: an iterator that never ends, over such arrays of about 0.1 s each.
+            ``POINT_DTYPE[n]``, of a Livox with ``tag``, in the sensor frame (x right, y forward, z up), in the order of the packets' bytes; a firing without
+            a return gives no point. Without ``stop_s``: an iterator that never ends, over such arrays of about 0.1 s each.
 
         Raises:
             AssetError: a file of the scene cannot be used.
@@ -145,7 +145,7 @@ class Emulator:
         if stop_s is None:
             self._lidar(sensor, start_ns)  # a wrong name is reported now, not at the first point
             return self._points_for_ever(start_ns, sensor)
-        return np.concatenate([np.empty(0, POINT_DTYPE), *self._points(start_ns, stop_ns, sensor)])
+        return np.concatenate([*self._points(start_ns, stop_ns, sensor)] or [np.empty(0, POINT_DTYPE)])
 
     def scans(self, start_s: float = 0.0, stop_s: float | None = None, sensor: str | None = None) -> Iterator[Scan]:
         """Yield the whole scans that begin in ``[start_s, stop_s)`` of rig time; the last may end later.
@@ -378,7 +378,7 @@ def _scans(lidar: LidarEmulator, start_ns: int, stop_ns: int, threads: int) -> I
     starts, begun_ns = own_part(lidar.setting, "scans").PART.starts(lidar), -1
     held = np.empty(0, POINT_DTYPE)
     for packet, payloads, points in _batches(lidar, first, end + 1, threads):
-        held = np.concatenate([held, points])
+        held = np.concatenate([held, points]) if held.size else points
         for begin_ns in starts.find(packet, payloads):
             if begun_ns >= 0:
                 yield Scan(sensor=lidar.setting.name, start_ns=begun_ns, stop_ns=begin_ns, points=_fired_within(held, begun_ns, begin_ns))

@@ -24,7 +24,7 @@ def labelled_packets(lidar: LidarEmulator, first: int, count: int) -> tuple[npt.
         count: Number of packets.
 
     Returns:
-        Payloads ``uint8[count, size]``, and points ``POINT_DTYPE[n]`` in the order of their bytes.
+        Payloads ``uint8[count, size]``, and points ``POINT_DTYPE[n]``, with the family's ``FURTHER_FIELDS``, in the order of their bytes.
     """
     packets, truth = packets_with_truth(lidar, first, count)
     return labelled_points(lidar, first, packets, truth)
@@ -34,7 +34,8 @@ def labelled_points(lidar: LidarEmulator, first: int, packets: DatagramBatch, tr
     """Payloads and points of rendered packets with their ground truth; arguments and results as in ``labelled_packets``."""
     payloads = np.ascontiguousarray(packets.payload[:, lidar.data_framing.header_size :])
     decoded, row = points_with_rows(lidar, first, payloads, truth)
-    points = public_points(decoded, POINT_DTYPE)
+    further = getattr(own_part(lidar.setting, "points"), "FURTHER_FIELDS", ())
+    points = public_points(decoded, np.dtype([*POINT_DTYPE.descr, *further]))
     points["time"], points["label"], points["instance"] = truth.time_ns[row], truth.label[row], truth.object_id[row]
     return payloads, points
 

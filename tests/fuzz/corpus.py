@@ -22,7 +22,7 @@ from hilsim.families.cepton.protocol.info import encode_info_packet
 from hilsim.families.hesai.interface.state import SETTINGS as HESAI_SETTINGS
 from hilsim.families.hesai.protocol.ptc import encode_frame as encode_ptc
 from hilsim.families.livox.interface.keys import KEYS
-from hilsim.families.livox.protocol.commands import counted, counted_keys
+from hilsim.families.livox.protocol.commands import counted
 from hilsim.families.ouster.protocol.metadata import metadata_document
 from hilsim.faults.catalogue import FAULTS, REQUIRED
 from hilsim.parts.external.messages import OBJECT_DTYPE, MessageKind, Shape, encode, poses_of
@@ -32,6 +32,7 @@ from hilsim.show.outputs.bag import RosBag
 from hilsim.show.outputs.events import SourceInfo
 from hilsim.show.outputs.foxglove_log import McapFile
 from tests.conftest import CAPTURES
+from tests.livox_units import counted_keys
 from tests.mavlink import mixture
 from tests.ouster_sensors import sensor
 from tests.pages import ROOT

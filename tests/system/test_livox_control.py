@@ -15,12 +15,10 @@ from hilsim.families.livox.protocol.commands import (
     ControlFrame,
     ReturnCode,
     counted,
-    counted_keys,
     encode_frame,
-    read_answered_pairs,
     read_pairs,
 )
-from tests.livox_units import HOST, SENSOR, Host, destination, only_livox, unit_of, units_in_thread  # noqa: F401 - a fixture
+from tests.livox_units import HOST, SENSOR, Host, counted_keys, destination, only_livox, read_answered_pairs, unit_of, units_in_thread  # noqa: F401 - a fixture
 
 OTHER = "127.0.88.3"
 

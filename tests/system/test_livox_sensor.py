@@ -7,9 +7,9 @@ import pytest
 
 import hilsim
 from hilsim.families.livox.interface.keys import Work
-from hilsim.families.livox.protocol.commands import Command, ReturnCode, counted, counted_keys, read_answered_pairs
+from hilsim.families.livox.protocol.commands import Command, ReturnCode, counted
 from hilsim.families.livox.protocol.points import read_header
-from tests.livox_units import SENSOR, Host, destination, only_livox  # noqa: F401 - a fixture
+from tests.livox_units import SENSOR, Host, counted_keys, destination, only_livox, read_answered_pairs  # noqa: F401 - a fixture
 from tests.support import write_rig
 from tests.system.test_ouster_sensor import arrived, drain, take, until
 

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from hilsim.emulator.families.base import FlowLayout, LidarFamily
 from hilsim.emulator.plan import LidarPlan
+from hilsim.families.livox.interface.keys import HAP, MODELS
 from hilsim.families.livox.packets import IMU_NS, LivoxPlan, byte_of
 from hilsim.families.livox.patterns import PATTERNS, rows_of, table_of
 from hilsim.families.livox.protocol.imu import IMU_PACKET_SIZE
@@ -50,6 +51,11 @@ class LivoxFamily(LidarFamily[LivoxSpec]):
         """Settings that its host makes."""
         return self.setup.livox or LivoxSetting()
 
+    @property
+    def is_hap(self) -> bool:
+        """Whether it has a blind spot that its host sets, and no windows."""
+        return MODELS[self.spec.dev_type][0] == HAP
+
     def rules(self) -> Iterator[tuple[bool, str]]:
         """None of a turning head's keys; stamps that ``clock.sync`` alone sets."""
         spec, setup, clock = self.spec, self.setup, self.setup.clock
@@ -63,35 +69,26 @@ class LivoxFamily(LidarFamily[LivoxSpec]):
             ("clock.stamps", clock.stamps, "power_up", "clock.sync sets them"),
         ):
             yield value == default, f"{name} must not be given for a {spec.model}: {why}"
-        has_windows = self.setting.fov_enable == 0 or spec.dev_type != _HAP
-        yield has_windows, f"livox.fov_enable must not be given for a {spec.model}"
+        yield self.setting.fov_enable == 0 or not self.is_hap, f"livox.fov_enable must not be given for a {spec.model}"
 
     def flows(self, data_port: int | None, position_port: int | None) -> tuple[FlowLayout, FlowLayout]:
         """Points and inertial packets, from ports of which hosts take them alone."""
-        points, imu = self.spec.point_port, self.spec.imu_port
-        step = 1 if self.spec.dev_type != _HAP else 0
+        _, ports = MODELS[self.spec.dev_type]
         return (
-            FlowLayout("points", points, data_port or points + step, LIVOX_STYLE),
-            FlowLayout("imu", imu, position_port or imu + step, LIVOX_STYLE),
+            FlowLayout("points", ports.points, data_port or ports.points + ports.step, LIVOX_STYLE),
+            FlowLayout("imu", ports.imu, position_port or ports.imu + ports.step, LIVOX_STYLE),
         )
 
     def web_rules(self, web: Any, network: Any) -> Iterator[tuple[bool, str]]:
         """Its interface has UDP ports of its own, its serial number is elsewhere, and it sends to whoever asks for it."""
         model, none = self.spec.model, type(web)()
         alone = (web.port, web.commands_port, web.discovery, web.serial) == (none.port, none.commands_port, none.discovery, none.serial)
-        yield (
-            alone,
-            f"web.port, commands_port, discovery and serial must not be given for a {model}: its UDP ports are fixed, and livox.serial says the number",
-        )
-        yield network.mode == "udp", f'network.mode must be "udp" for a {model} with web, which sends to whoever asks for it, got "ethernet"'
-        yield (
-            network.source_ports == "sensor",
-            f'network.source_ports must be "sensor" for a {model} with web: hosts take its packets from these alone',
-        )
-        yield (
-            network.source != network.destination,
-            f"network.source must not be the destination {network.source}: hosts ignore packets from their own address",
-        )
+        no_keys = f"web.port, commands_port, discovery and serial must not be given for a {model}: its UDP ports are fixed, and livox.serial says the number"
+        by_udp = f'network.mode must be "udp" for a {model} with web, which sends to whoever asks for it, got "ethernet"'
+        own_ports = f'network.source_ports must be "sensor" for a {model} with web: hosts take its packets from these alone'
+        apart = f"network.source must not be the destination {network.source}: hosts ignore packets from their own address"
+        yield from ((alone, no_keys), (network.mode == "udp", by_udp), (network.source_ports == "sensor", own_ports))
+        yield network.source != network.destination, apart
 
     def effective_setup(self) -> dict[str, Any]:
         """Its settings."""
@@ -100,7 +97,7 @@ class LivoxFamily(LidarFamily[LivoxSpec]):
     @property
     def pace(self) -> str:
         """The model and its points."""
-        points = self.spec.lines * NS_PER_S // self.spec.firing_ns
+        points = self.spec.laser_count * NS_PER_S // self.spec.sequence_ns
         return f"{self.spec.model}, {points:,} points/s"
 
     def packets_text(self, info_port: int) -> str:
@@ -171,7 +168,7 @@ class LivoxFamily(LidarFamily[LivoxSpec]):
             imu_place_m=np.array(self.setup.body_from_sensor.transform((-left_m, forward_m, up_m))),
         )
         response = plan.response
-        if spec.dev_type == _HAP:
+        if self.is_hap:
             response = response._replace(range_min_m=max(response.range_min_m, setting.blind_spot_cm / 100.0))
         return plan._replace(
             own=own,
@@ -188,5 +185,4 @@ class LivoxFamily(LidarFamily[LivoxSpec]):
         return of_engine[np.minimum(first, 255)]
 
 
-_HAP = 10
 FAMILY = LivoxFamily

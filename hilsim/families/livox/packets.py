@@ -1,5 +1,6 @@
 """Packets of a Livox: directions of its lines, points with tags, and inertial packets."""
 
+import cmath
 import math
 from typing import Any, NamedTuple
 
@@ -48,7 +49,7 @@ _NOTHING, _ONE = constant(0), constant(1)
 _APART_M = 0.05
 """Least distance between two objects in one echo that makes it doubtful; chosen, no source gives it."""
 _DIFFUSE_MAX, _RETRO_MIN, _RETRO_MAX = 100, 101, 255
-_DEG_PER_TURN = 360.0
+_DEG_PER_TURN, _TURN = 360.0, 2.0 * math.pi
 
 
 @inlined_kernel
@@ -96,11 +97,23 @@ def aim_lines(
 
 @kernel
 def _line_looks_at(own: Any, plan: LidarPlan, reading_cdeg: int, channel: int, index: int) -> tuple[float, float]:  # noqa: ARG001 - as of any family
-    """Azimuth in hundredths of a degree, clockwise from ahead, and elevation in degrees."""
-    aim, lane = np.zeros((4, WIDTH)), channel % WIDTH
-    _put_aim(own, plan, index * plan.sequence_ns, channel - lane, aim)
-    azimuth_cdeg = math.atan2(aim[SINE, lane], aim[COSINE, lane]) * CDEG_PER_RAD % TURN_CDEG
-    return azimuth_cdeg, math.degrees(math.atan2(aim[RISE, lane], aim[LEVEL, lane]))
+    """Azimuth in hundredths of a degree, clockwise from ahead, and elevation in degrees, as ``aim_lines`` has them."""
+    device_ns, row, lane, table, reach = index * plan.sequence_ns, channel // WIDTH * own.rows, channel % WIDTH, own.table, own.reach
+    fast = _phase(own.fast_uhz, device_ns) + own.phase_turns + table[row + 1, lane]
+    by_slow, by_fast = cmath.rect(1.0, _TURN * (_phase(own.slow_uhz, device_ns) + table[row, lane])), cmath.rect(1.0, _TURN * fast)
+    elevation, azimuth, of_fast = 0.0, own.advance * fast, complex(1.0)
+    row += 2
+    for order in range(reach.size):
+        of_slow = complex(1.0)
+        for _ in range(reach[order] + 1):
+            for phases in (of_fast * of_slow, of_fast * of_slow.conjugate()):
+                elevation += table[row, lane] * phases.real + table[row + 1, lane] * phases.imag
+                azimuth += table[row + 4, lane] * phases.real + table[row + 5, lane] * phases.imag
+                row += 2
+            row += 4
+            of_slow *= by_slow
+        of_fast *= by_fast
+    return -TURN_CDEG * azimuth % TURN_CDEG, _DEG_PER_TURN * elevation
 
 
 @inlined_kernel
@@ -179,15 +192,16 @@ def _encode_points(
 
 
 @kernel
-def _is_outside(windows: npt.NDArray[np.float64], azimuth_cdeg: float, elevation_deg: float) -> bool:
-    """Whether a direction, azimuth clockwise from ahead, is in none of the windows that are enabled, of which there are some."""
-    azimuth_deg = (TURN_CDEG - azimuth_cdeg) / 100.0 % _DEG_PER_TURN
+def _is_outside(own: Any, plan: LidarPlan, channel: int, index: int) -> bool:
+    """Whether a shot is in none of the windows that are enabled."""
+    clockwise_cdeg, elevation_deg = _line_looks_at(own, plan, _NOTHING, channel, index)
+    azimuth_deg, windows = (TURN_CDEG - clockwise_cdeg) / 100.0 % _DEG_PER_TURN, own.windows_deg
     for window in range(windows.shape[0]):
         begin, end = windows[window, 0], windows[window, 1]
         is_within = begin <= azimuth_deg <= end if begin <= end else azimuth_deg >= begin or azimuth_deg <= end
         if is_within and windows[window, 2] <= elevation_deg <= windows[window, 3]:
             return False
-    return bool(windows.shape[0] > 0)
+    return True
 
 
 @kernel
@@ -220,14 +234,12 @@ def _sense_tags(own: Any, plan: LidarPlan, world: World, workspace: Workspace) -
             returns.own.tag[sequence, channel] = 0
             if returns.distance[0, sequence, channel] == 0:
                 continue
-            if own.windows_deg.shape[0] > 0:
-                azimuth_cdeg, elevation_deg = _line_looks_at(own, plan, _NOTHING, channel, workspace.sequence[sequence])
-                if _is_outside(own.windows_deg, azimuth_cdeg, elevation_deg):
-                    returns.distance[0, sequence, channel] = 0
-                    returns.reflectivity[0, sequence, channel] = 0
-                    returns.echo[0, sequence, channel] = -1
-                    returns.range_m[0, sequence, channel] = np.inf
-                    continue
+            if own.windows_deg.shape[0] > 0 and _is_outside(own, plan, channel, workspace.sequence[sequence]):
+                returns.distance[0, sequence, channel] = 0
+                returns.reflectivity[0, sequence, channel] = 0
+                returns.echo[0, sequence, channel] = -1
+                returns.range_m[0, sequence, channel] = np.inf
+                continue
             returns.reflectivity[0, sequence, channel] = byte_of(int(returns.reflectivity[0, sequence, channel]))
             if bits[sequence * groups + channel // WIDTH, SUMMED] >> channel % WIDTH & 1 == 0:  # others met one surface
                 returns.own.tag[sequence, channel] = _tag(world, workspace, channel * sequences + sequence, int(returns.echo[0, sequence, channel]))
@@ -241,11 +253,13 @@ def _copy_tag(own: Any, source: Returns, source_sequence: int, target: Returns, 
 @stage_kernel
 def _write_inertial(own: Any, plan: LidarPlan, platform: Platform, device_ns: int, payload: npt.NDArray[np.uint8]) -> None:
     """Write the inertial packet assembled at ``device_ns`` to ``payload[:60]``."""
-    measurement, place = np.zeros(6, np.float32), own.imu_place_m
-    (right_g, forward_g, up_g), rates_dps = felt_motion(plan, platform, rig_from_device(plan.clock, device_ns), (place[0], place[1], place[2]))
-    measurement[0], measurement[1], measurement[2] = math.radians(rates_dps[1]), -math.radians(rates_dps[0]), math.radians(rates_dps[2])
-    measurement[3], measurement[4], measurement[5] = forward_g, -right_g, up_g
-    write_imu_packet(PacketHead(_NOTHING, _ONE, device_ns // _IMU, _NOTHING, own.time_type, _stamp_ns(plan, device_ns)), measurement, payload)
+    place = own.imu_place_m
+    (right_g, forward_g, up_g), (pitch_dps, roll_dps, yaw_dps) = felt_motion(
+        plan, platform, rig_from_device(plan.clock, device_ns), (place[0], place[1], place[2])
+    )
+    head = PacketHead(_NOTHING, _ONE, device_ns // _IMU, _NOTHING, own.time_type, _stamp_ns(plan, device_ns))
+    rates = math.radians(roll_dps), -math.radians(pitch_dps), math.radians(yaw_dps)
+    write_imu_packet(head, rates, (forward_g, -right_g, up_g), payload)
 
 
 @kernel

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from hilsim.errors import CaptureError
 from hilsim.families.livox.family import WINDOW_NS
 from hilsim.families.livox.points import decode_livox
-from hilsim.families.livox.protocol.points import STAMP_AT
+from hilsim.families.livox.protocol.points import stamp_of
 from hilsim.families.livox.recognition import LivoxKind, recognise
 from hilsim.read.analysis.decode import batch_of
 from hilsim.read.analysis.picture.directions import DirectedScan
@@ -21,15 +21,11 @@ def window_scan(payloads: Sequence[bytes], window_ns: int = WINDOW_NS) -> Direct
     Raises:
         CaptureError: they take less time.
     """
-    stamps = [_stamp_ns(payload) for payload in payloads]
+    stamps = [stamp_of(payload) for payload in payloads]
     taken = [payload for payload, stamp_ns in zip(payloads, stamps, strict=True) if 0 <= stamp_ns - stamps[0] < window_ns]
     if stamps[-1] - stamps[0] < window_ns:
         raise CaptureError(f"a picture needs {window_ns / NS_PER_S:g} s of points, got {(stamps[-1] - stamps[0]) / NS_PER_S:.3f} s")
     return DirectedScan(points=decode_livox(batch_of(taken)), of=f"{window_ns / NS_PER_S:g} s", diffuse_byte=_DIFFUSE_BYTE)
-
-
-def _stamp_ns(payload: bytes) -> int:
-    return int.from_bytes(payload[STAMP_AT : STAMP_AT + 8], "little")
 
 
 class WindowGatherer(Gatherer):
@@ -45,7 +41,7 @@ class WindowGatherer(Gatherer):
     @property
     def is_whole(self) -> bool:
         """Whether the packets take the time of a window."""
-        return len(self._payloads) > 1 and _stamp_ns(self._payloads[-1]) - _stamp_ns(self._payloads[0]) >= WINDOW_NS
+        return len(self._payloads) > 1 and stamp_of(self._payloads[-1]) - stamp_of(self._payloads[0]) >= WINDOW_NS
 
     def scan(self) -> DirectedScan:
         """The first window."""

@@ -22,6 +22,8 @@ from hilsim.families.livox.protocol.points import (
 )
 from hilsim.read.analysis.decode import POINT_DTYPE, batch_of, paired
 
+FURTHER_FIELDS = (("tag", "u1"),)
+"""Fields of a point of a Livox beside those of others, of which ``ring`` is the line."""
 _NS_PER_INTERVAL = 100
 _SLOW_INTERVAL = 3000
 """Packets of a Mid-360 take longer than this, 4750, those of a HAP less."""

@@ -11,8 +11,8 @@ from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.schedule import packet_device_ns
 from hilsim.families.livox.family import WINDOW_NS
 from hilsim.families.livox.packets import own_clock_ns
-from hilsim.families.livox.points import decode_livox
-from hilsim.families.livox.protocol.points import STAMP_AT
+from hilsim.families.livox.points import FURTHER_FIELDS, decode_livox
+from hilsim.families.livox.protocol.points import stamp_of
 from hilsim.families.livox.recognition import LivoxKind, recognise
 from hilsim.read.analysis.decode import batch_of
 from hilsim.read.scans.part import ScansPart, payload_of
@@ -21,8 +21,6 @@ from hilsim.read.scans.stream import SensorStream
 from hilsim.read.scans.turns import Numbered
 from hilsim.sensor.clock import rig_from_device
 
-DECODED_LIVOX_DTYPE = np.dtype([*DECODED_DTYPE.descr, ("tag", "u1")])
-"""A point of ``decode`` of a Livox: as of others, ``ring`` the line, and ``tag``."""
 _BEGUN_NS = 1_000_000
 """Time up to which a window that begins a stream is whole."""
 
@@ -63,7 +61,7 @@ class Windows:
 class LivoxDecoder:
     """Decoder of one sensor; see ``hilsim.read.scans.stream.StreamDecoder``."""
 
-    dtype = DECODED_LIVOX_DTYPE
+    dtype = np.dtype([*DECODED_DTYPE.descr, *FURTHER_FIELDS])
     is_sure = True
 
     def takes(self, _payload: bytes) -> bool:
@@ -80,7 +78,7 @@ class LivoxDecoder:
 
     def stamps(self, payloads: Sequence[bytes]) -> tuple[npt.NDArray[np.int64], None]:
         """Stamps; there are no azimuths."""
-        return np.array([int.from_bytes(payload[STAMP_AT : STAMP_AT + 8], "little") for payload in payloads], np.int64), None
+        return np.array([stamp_of(payload) for payload in payloads], np.int64), None
 
 
 def _serials(batch: DatagramArrays, rows: npt.NDArray[np.intp], _metadata: None) -> npt.NDArray[np.int64]:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from hilsim.sensor.specs import LidarSpec
 
-PatternName = Literal["mid360"]
+PatternName = Literal["mid360", "hap"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,26 +15,22 @@ class LivoxSpec(LidarSpec):
 
     Attributes:
         family: Packet format, always ``livox``.
-        dev_type: Number of the model in answers to its host: 9 Mid-360, 35 Mid-360s (``livox_lidar_def.h``).
+        dev_type: Number of the model in answers to its host: 9 Mid-360, 10 HAP, 35 Mid-360s (``livox_lidar_def.h``).
         serial_prefix: First characters of serial numbers that are made.
         pattern: Scan pattern, of those in ``patterns``.
-        lines: Beams that fire at once.
-        shots_per_sequence: Times that they fire in a firing sequence.
+        lines: Beams.
+        shots_per_sequence: Times that each of them fires in a firing sequence.
         interval: Time from a packet's first point to its last one as packets say it, 0.1 us.
-        point_port: Source port of points.
-        imu_port: Source port of inertial packets.
         imu_position_mm: Place of the inertial sensors in the frame of the points (x forward, y left, z up).
     """
 
     family: Literal["livox"]
-    dev_type: int
+    dev_type: Literal[9, 10, 35]
     serial_prefix: str
     pattern: PatternName
     lines: int
     shots_per_sequence: int
     interval: int
-    point_port: int = 56_300
-    imu_port: int = 56_400
     imu_position_mm: tuple[float, float, float]
 
     @property
@@ -52,8 +48,12 @@ class LivoxSpec(LidarSpec):
         yield 1 <= self.lines <= 8, f"lines must be 1 to 8, got {self.lines}"
         yield 1 <= self.shots_per_sequence <= 96, f"shots_per_sequence must be 1 to 96, got {self.shots_per_sequence}"
         yield 96 % max(self.laser_count, 1) == 0, f"lines times shots_per_sequence must divide the 96 points of a packet, got {self.laser_count}"
-        yield self.lasers_per_firing == self.lines, f"lasers_per_firing must be lines, got {self.lasers_per_firing}"
+        at_once = self.lasers_per_firing
+        yield at_once in {1, self.lines}, f"lasers_per_firing must be 1 or lines, got {at_once}"
         yield self.range_unit_mm == 1.0, f"range_unit_mm must be 1, got {self.range_unit_mm}"
-        even_ns = self.firing_ns * self.shots_per_sequence
-        yield self.sequence_ns == even_ns, f"sequence_ns must be shots_per_sequence times firing_ns, {even_ns}, got {self.sequence_ns}"
+        least_ns = self.firing_ns * self.laser_count // max(at_once, 1)
+        yield (
+            0 <= self.sequence_ns - least_ns < self.laser_count,
+            f"sequence_ns must be the {least_ns} ns of its firings, or up to 1 ns more for each of them, got {self.sequence_ns}",
+        )
         yield from super().rules()

@@ -21,6 +21,7 @@ Attributes:
         0 for the strongest, 1 for the last). A pair that is one echo is one point, with 0.
     label: Label, as set in the rig, of the object that reflected most of the echo's energy; 99 and 100 for a captured background; -1 for rain, dust or noise.
     instance: Index of that object among the rig's objects; -1 for rain, dust or noise.
+    tag: Of a Livox alone: the packet's, its confidence that the point is none between objects, of rain, fog or dust.
 """
 
 DECODED_DTYPE = np.dtype([*_MEASURED, ("range", "<f4"), ("azimuth", "<f4"), ("packet", "<u4")])
@@ -34,7 +35,14 @@ def public_points(decoded: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArra
     """Convert points of the decoder to one of these types; the caller fills in fields that the decoder does not have."""
     points = np.empty(decoded.size, dtype)
     for name in dtype.names or ():
-        source = _DECODERS_NAMES.get(name, name)
-        if source in (decoded.dtype.names or ()):
+        known = decoded.dtype.names or ()
+        source = name if name in known else _DECODERS_NAMES.get(name)
+        if source in known:
             points[name] = decoded[source]
     return points
+
+
+def further_fields(points: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
+    """Fields of points that ``dtype`` has beyond those of any sensor; None without such fields."""
+    further = [(name, dtype[name]) for name in dtype.names or () if name not in {*(POINT_DTYPE.names or ()), *(DECODED_DTYPE.names or ())}]
+    return public_points(points, np.dtype(further)) if further else None

@@ -19,6 +19,7 @@ class Scan:
         number: Number of the scan; each sensor's scans are counted from 0.
         stamp_ns: UTC at which the first packet of the scan was sent.
         points: ``hilsim.read.scans.points.DECODED_DTYPE[n]`` in the sensor frame: x right, y forward, z up.
+        further: Fields of the points that only the sensor's family has, ``[n]``; None without any.
         instance: ``int32[n]``, object of each point in the ground truth; None where it is not known.
         label: ``int16[n]``, label of that object; None where it is not known.
         position_m: Position of the sensor frame in the world at the middle of the scan.
@@ -29,6 +30,7 @@ class Scan:
     number: int
     stamp_ns: int
     points: npt.NDArray[Any]
+    further: npt.NDArray[Any] | None = None
     instance: npt.NDArray[np.int32] | None = None
     label: npt.NDArray[np.int16] | None = None
     position_m: tuple[float, float, float] = (0.0, 0.0, 0.0)

@@ -13,7 +13,7 @@ from hilsim.errors import CaptureError
 from hilsim.read.analysis.decode import POINT_DTYPE
 from hilsim.read.scans.losses import Losses
 from hilsim.read.scans.part import PointDecoder, payload_of
-from hilsim.read.scans.points import DECODED_DTYPE, public_points
+from hilsim.read.scans.points import DECODED_DTYPE, further_fields, public_points
 from hilsim.read.scans.scan import PoseOf, Publish, Scan, ScanPackets, no_pose
 from hilsim.read.scans.turns import Numbered
 
@@ -196,6 +196,7 @@ class SensorStream:
             number=self._scans,
             stamp_ns=int(stamp_ns[0]),
             points=public_points(decoded, DECODED_DTYPE),
+            further=further_fields(decoded, self._decoder.dtype),
             position_m=position_m,
             wxyz=wxyz,
         )

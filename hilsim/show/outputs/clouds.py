@@ -34,12 +34,15 @@ def _dtype(coordinate: str) -> np.dtype[Any]:
 
 
 FILE_DTYPE, WORLD_DTYPE = _dtype("<f4"), _dtype("<f8")
-"""A point in the file of a scan, and of several scans: the fields of ``OUTPUT_DTYPE``, and ``time``, the UTC of its firing in seconds since 1970."""
+"""A point in a file of one or of several scans: as ``OUTPUT_DTYPE``, and ``time``, UTC of its firing in seconds since 1970; a family's own fields follow."""
 
 
 def file_points(scan: OutputScan, *, in_world: bool = False) -> npt.NDArray[Any]:
-    """Points of a scan as ``FILE_DTYPE``; or ``in_world``, where the sensor's pose is known, as ``WORLD_DTYPE``."""
-    points = np.zeros(scan.points.size, WORLD_DTYPE if in_world else FILE_DTYPE)
+    """Points of a scan as ``FILE_DTYPE``; or ``in_world``, where the sensor's pose is known, as ``WORLD_DTYPE``; with further fields of the scan."""
+    dtype, further = WORLD_DTYPE if in_world else FILE_DTYPE, scan.further
+    points = np.zeros(scan.points.size, dtype if further is None else np.dtype([*dtype.descr, *further.dtype.descr]))
+    if further is not None:
+        points[[*(further.dtype.names or ())]] = further
     for name in ("x", "y", "z", "intensity", "ring", "return_type", "label", "instance"):
         points[name] = scan.points[name]
     if in_world and scan.world_m is not None:
@@ -94,7 +97,7 @@ def adjusted_gps_s(utc_s: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def write_las(path: Path, points: npt.NDArray[Any]) -> None:
-    """LAS 1.4 (or LAZ by the path's suffix), point format 6, with ``ring``, ``label`` and ``instance`` as extra dimensions and adjusted standard GPS time.
+    """LAS 1.4 (or LAZ by the path's suffix), point format 6, with ``ring``, ``label``, ``instance`` and further fields as extra dimensions and adjusted standard GPS time.
 
     Raises:
         ConfigError: the extent is larger than the format holds.
@@ -102,12 +105,10 @@ def write_las(path: Path, points: npt.NDArray[Any]) -> None:
     import laspy  # noqa: PLC0415 - an extra
 
     header = laspy.LasHeader(point_format=6, version="1.4")
-    for name, kind, text in (
-        ("ring", np.uint16, "laser"),
-        ("label", np.int16, "label of the object"),
-        ("instance", np.int32, "number of the object"),
-    ):
-        header.add_extra_dim(laspy.ExtraBytesParams(name=name, type=kind, description=text))
+    texts = {"ring": "laser", "label": "label of the object", "instance": "number of the object"}
+    extra = [*texts, *(name for name in points.dtype.names or () if name not in (FILE_DTYPE.names or ()))]
+    for name in extra:
+        header.add_extra_dim(laspy.ExtraBytesParams(name=name, type=points.dtype[name], description=texts.get(name, name)))
     header.scales = np.full(3, _LAS_UNIT_M)
     xyz = np.stack([points[axis] for axis in "xyz"], axis=1).astype(np.float64)
     if points.size and float(np.ptp(xyz, axis=0).max()) > _LAS_SPAN_M:
@@ -120,7 +121,7 @@ def write_las(path: Path, points: npt.NDArray[Any]) -> None:
     file.gps_time = adjusted_gps_s(points["time"])
     file.return_number = np.ones(points.size, np.uint8)
     file.number_of_returns = np.ones(points.size, np.uint8)
-    for name in ("ring", "label", "instance"):
+    for name in extra:
         file[name] = points[name]
     file.write(str(path))
 
@@ -134,6 +135,17 @@ WRITERS: dict[str, Callable[[Path, npt.NDArray[Any]], None]] = {
     ".laz": write_las,
 }
 """Writers by the suffix of a file."""
+
+
+def _joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Points one after the other, with the fields of all of them; 0 for fields that a point does not have."""
+    fields = {name: part.dtype[name] for part in parts for name in part.dtype.names or ()}
+    joined, begin = np.zeros(sum(part.size for part in parts), np.dtype([*fields.items()])), 0
+    for part in parts:
+        for name in part.dtype.names or ():
+            joined[name][begin : begin + part.size] = part[name]
+        begin += part.size
+    return joined
 
 
 class CloudFiles:
@@ -166,5 +178,5 @@ class CloudFiles:
     def close(self) -> None:
         """Write the one file."""
         if self._in_one:
-            WRITERS[self._suffix](self._path, np.concatenate([np.zeros(0, WORLD_DTYPE), *self._parts]))
+            WRITERS[self._suffix](self._path, _joined([np.zeros(0, WORLD_DTYPE), *self._parts]))
             self.files = 1

@@ -61,6 +61,7 @@ class OutputScan:
         stamp_ns: UTC of the first firing.
         is_sensor_time: Whether that is by the sensor's clock, and not by the host's.
         points: ``OUTPUT_DTYPE[n]`` in the order of their firings in the packets.
+        further: Fields of the points that only the sensor's family has, ``[n]``; None without any.
         is_labelled: Whether labels and instances are known.
         pose: Pose of the sensor (x forward, y left) in the world at the stamp; None where it is not known.
         world_m: ``float64[n, 3]``, each point in the world by the sensor's pose when it fired; None where that is not known.
@@ -72,6 +73,7 @@ class OutputScan:
     stamp_ns: int
     is_sensor_time: bool
     points: npt.NDArray[Any]
+    further: npt.NDArray[Any] | None = None
     is_labelled: bool = False
     pose: Pose | None = None
     world_m: npt.NDArray[np.float64] | None = None

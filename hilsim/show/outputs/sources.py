@@ -24,6 +24,7 @@ from hilsim.errors import CaptureError
 from hilsim.protocols.nmea_reading import read_sentence
 from hilsim.protocols.recognise import recognise
 from hilsim.read.scans.part import ScansPart
+from hilsim.read.scans.points import further_fields
 from hilsim.read.scans.scan import Scan, ScanPackets
 from hilsim.read.scans.streams import SensorStreams
 from hilsim.registry import family_part
@@ -138,6 +139,7 @@ def _rig_scans(emulator: Emulator, duration_s: float, *, with_shapes: bool) -> I
                 stamp_ns=epoch_ns + scan.start_ns,
                 is_sensor_time=True,
                 points=output_points(scan.points, scan.start_ns, _rig_return_types(emulator, scan)),
+                further=further_fields(scan.points, scan.points.dtype),
                 is_labelled=True,
                 pose=pose,
                 world_m=emulator.world_points(scan.points, scan.sensor),
@@ -297,6 +299,7 @@ def _scan_of(scan: Scan, packets: ScanPackets) -> OutputScan:
         is_sensor_time=is_sensor_time,
         host_stamp_ns=scan.stamp_ns,
         points=output_points(points, first_ns, types[points["return"]]),
+        further=scan.further,
     )
 
 

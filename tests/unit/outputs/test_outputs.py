@@ -24,6 +24,7 @@ from hilsim.errors import CaptureError, ConfigError
 from hilsim.families.ouster.recognition import OusterKind
 from hilsim.show.outputs.bag import PacketBag, RosBag
 from hilsim.show.outputs.classes import NUSCENES, SEMANTIC_KITTI, classes_of
+from hilsim.show.outputs.clouds import CloudFiles
 from hilsim.show.outputs.events import OUTPUT_DTYPE, OutputScan, SourceInfo, first_time_ns, output_points
 from hilsim.show.outputs.kitti import KittiFolder
 from hilsim.show.outputs.making import make_output
@@ -478,6 +479,17 @@ def test_the_first_sensor_of_a_rig_is_the_first_of_a_data_set_whichever_scan_end
     assert channels == ["LIDAR_QUICK", "LIDAR_TOP", "LIDAR_SLOW"]
     assert (tmp_path / "kitti" / "sensors.txt").read_text() == "00 slow\n01 quick\n02 Slow\n"
     assert len(list((tmp_path / "kitti" / "sequences" / "01" / "velodyne").iterdir())) == 2
+
+
+def test_one_file_of_several_sensors_has_the_further_fields_of_each(tmp_path):
+    output = CloudFiles(tmp_path / "all.npz", ".npz", in_one=True)
+    for sensor, further in (("plain", None), ("livox", np.array([(8,), (0,)], [("tag", "u1")]))):
+        points = np.zeros(2, OUTPUT_DTYPE)
+        points["x"] = 1.0, 2.0
+        output.write(OutputScan(sensor=sensor, number=0, stamp_ns=0, is_sensor_time=True, points=points, further=further))
+    output.close()
+    with np.load(tmp_path / "all.npz") as file:
+        assert (file["x"].tolist(), file["tag"].tolist()) == ([1.0, 2.0, 1.0, 2.0], [0, 0, 8, 0])
 
 
 @pytest.mark.parametrize("kind", ["ros2", "mcap"])

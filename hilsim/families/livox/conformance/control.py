@@ -49,9 +49,8 @@ class ControlTopic:
         is_push = frame.command == Command.PUSH
         if not frame.is_from_sensor or frame.is_answer == is_push:
             rule = "a push message must be a request" if is_push else "a frame of a sensor must be an answer"
-            log.report(
-                CONTROL, f"{rule}, and its sender the sensor, got type {datagram.payload[10]}, sender {datagram.payload[11]}", place.at(_HEAD_AT)
-            )
+            got = f"type {datagram.payload[10]}, sender {datagram.payload[11]}"
+            log.report(CONTROL, f"{rule}, and its sender the sensor, got {got}", place.at(_HEAD_AT))
         if is_push:
             self._look_at_push(frame.data, frame.sequence, datagram.host_stamp_ns, place, log)
 
@@ -64,13 +63,8 @@ class ControlTopic:
             return
         for key, value in pairs:
             if key not in KEYS or len(value) != KEYS[key].size:
-                rule = f"{KEYS[key].size} bytes" if key in KEYS else "a key that is known"
-                log.report(
-                    KEY,
-                    f"key 0x{key:04x} must be {rule}, got {len(value)} bytes",
-                    place.at(_DATA_AT),
-                    severity=None if key in KEYS else Severity.NOTE,
-                )
+                rule, severity = (f"{KEYS[key].size} bytes", None) if key in KEYS else ("a key that is known", Severity.NOTE)
+                log.report(KEY, f"key 0x{key:04x} must be {rule}, got {len(value)} bytes", place.at(_DATA_AT), severity=severity)
         values = dict(pairs)
         if len(values.get(WORK_STATE, b"")) == 1:
             self.state = values[WORK_STATE][0]

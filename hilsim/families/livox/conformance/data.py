@@ -81,9 +81,8 @@ class FlowTopic:
             return None
         header = read_header(payload)
         if not has_valid_crc(payload):
-            log.report(
-                CRC, f"the CRC of {self.name} must be that of the {len(payload) - STAMP_AT} bytes behind it, got 0x{header.crc:08x}", place.at(CRC_AT)
-            )
+            text = f"the CRC of {self.name} must be that of the {len(payload) - STAMP_AT} bytes behind it, got 0x{header.crc:08x}"
+            log.report(CRC, text, place.at(CRC_AT))
         self._look_at_fields(header, place, log)
         self._look_at_clock(header, datagram.host_stamp_ns, place, log)
         before, self.header = self.header, header
@@ -115,37 +114,25 @@ class FlowTopic:
             if header.stamp_ns > _LONGEST_UP_NS:
                 log.report(CLOCK, f"stamps of a clock without a source must count from power-up, got {header.stamp_ns} ns", place.at(STAMP_AT))
         elif abs(header.stamp_ns - host_ns) > _MAX_FROM_UTC_NS:
-            off_s = (header.stamp_ns - host_ns) / NS_PER_S
-            log.report(
-                CLOCK,
-                f"stamps of a synchronised clock must be the host's UTC within 5 s, got {off_s:+.1f} s",
-                place.at(STAMP_AT),
-                severity=Severity.WARNING,
-            )
+            text = f"stamps of a synchronised clock must be the host's UTC within 5 s, got {(header.stamp_ns - host_ns) / NS_PER_S:+.1f} s"
+            log.report(CLOCK, text, place.at(STAMP_AT), severity=Severity.WARNING)
 
     def _look_at_step(self, before: DataHeader, header: DataHeader, host_ns: int, place: Place, log: FindingLog) -> None:
         if header.time_type != before.time_type:
-            log.report(
-                TIME_TYPE, f"time_type must stay {before.time_type}, got {header.time_type}: its clock got or lost its source", place.at(TIME_TYPE_AT)
-            )
+            text = f"time_type must stay {before.time_type}, got {header.time_type}: its clock got or lost its source"
+            log.report(TIME_TYPE, text, place.at(TIME_TYPE_AT))
             return
         number = (header.number - before.number) % _NUMBERS
         stamp_ns = header.stamp_ns - before.stamp_ns
         steps = round(stamp_ns / self.step_ns) if self.step_ns else 0
         if number > _MAX_LOST or number == 0 or stamp_ns <= 0:
             self.restarts += 1
-            log.report(
-                ORDER,
-                f"numbers and stamps of {self.name} must rise, got number {before.number} and {header.number}, {stamp_ns} ns later",
-                place.at(NUMBER_AT),
-            )
+            text = f"numbers and stamps of {self.name} must rise, got number {before.number} and {header.number}, {stamp_ns} ns later"
+            log.report(ORDER, text, place.at(NUMBER_AT))
             return
         if (steps - number) % _NUMBERS:
-            log.report(
-                NUMBER,
-                f"udp_cnt of {self.name} must rise by the packets of {stamp_ns} ns, {steps}, got {number} more ({header.number})",
-                place.at(NUMBER_AT),
-            )
+            text = f"udp_cnt of {self.name} must rise by the packets of {stamp_ns} ns, {steps}, got {number} more ({header.number})"
+            log.report(NUMBER, text, place.at(NUMBER_AT))
         elif number > 1:
             self.lost += number - 1
         if abs(stamp_ns - steps * self.step_ns) > _MAX_STEP_ERROR_NS + _MAX_STEP_ERROR * self.step_ns * min(steps, 10):

@@ -78,8 +78,8 @@ class LivoxCheck(SensorCheck):
         super().__init__(source)
         self.points, self.imu = FlowTopic("points"), FlowTopic("IMU")
         self.pattern, self.control = PatternTopic(), ControlTopic()
-        self._types: set[int] = set()
-        self._time_types: set[int] = set()
+        self.data_types: tuple[int, ...] = ()
+        self.time_types: tuple[int, ...] = ()
         self._shots = self._returns = 0
         self._norms_g: deque[float] = deque(maxlen=_MAX_KEPT)
 
@@ -99,37 +99,31 @@ class LivoxCheck(SensorCheck):
             rule = f"{sorted(_IMU_PORTS)}" if header.data_type == IMU_DATA else f"{sorted(_POINT_PORTS)}"
             self.log.report(PORT, f"packets of type {header.data_type} must come from port {rule}, got {port}", place)
         self.control.look_at_data(datagram, place, self.log)
-        self._time_types.add(header.time_type)
+        self.time_types = tuple(sorted({*self.time_types, header.time_type}))
         if header.data_type == IMU_DATA:
             self._look_at_imu(payload, place)
             return
         if topic.restarts != restarts:
             self.pattern.restart()
-        self._look_at_points(payload, header, place, is_mid360=port == MID360_PORTS.points)
+        self._look_at_points(payload, port, header, place)
 
-    def _look_at_points(self, payload: bytes, header: DataHeader, place: Place, *, is_mid360: bool) -> None:
-        self._types.add(header.data_type)
+    def _look_at_points(self, payload: bytes, port: int, header: DataHeader, place: Place) -> None:
+        self.data_types = tuple(sorted({*self.data_types, header.data_type}))
         _, points = read_points(payload)
         if header.data_type == SPHERICAL:
-            self._report_first(
-                ANGLES,
-                (points["zenith"] > _MAX_ZENITH_CDEG) | (points["azimuth"] > _MAX_AZIMUTH_CDEG),
-                "angles must be at most 180 and 360 degrees",
-                header,
-                place,
-            )
+            is_wrong = (points["zenith"] > _MAX_ZENITH_CDEG) | (points["azimuth"] > _MAX_AZIMUTH_CDEG)
+            self._report_first(ANGLES, is_wrong, "angles must be at most 180 and 360 degrees", header, place)
             range_m = points["distance"] / 1000.0
         else:
             range_m = np.sqrt(sum(points[axis].astype(np.float64) ** 2 for axis in "xyz")) * UNIT_MM[header.data_type] / 1000.0
         self._report_first(FAR, range_m > _FARTHEST_M, f"points must be at most {_FARTHEST_M:.0f} m away", header, place)
         tag, seen = points["tag"], range_m > 0.0
-        self._report_first(
-            TAG, (tag & (tag >> 1) & 0b010101 > 0) | (tag > 0b111111), "tags must be of confidence 0 to 2, and of six bits", header, place
-        )
+        is_wrong = (tag & (tag >> 1) & 0b010101 > 0) | (tag > 0b111111)
+        self._report_first(TAG, is_wrong, "tags must be of confidence 0 to 2, and of six bits", header, place)
         self._report_first(ZERO, ~seen & ((points["reflectivity"] > 0) | (tag > 0)), "shots without a return must be zero", header, place)
         self._shots, self._returns = self._shots + seen.size, self._returns + int(seen.sum())
-        if is_mid360 and header.count == POINTS:
-            self.pattern.look(payload, header, place, self.log)
+        if header.count == POINTS:
+            self.pattern.look(payload, port, header, place, self.log)
 
     def _report_first(self, rule: Rule, wrong: npt.NDArray[np.bool_], text: str, header: DataHeader, place: Place) -> None:
         if wrong.any():
@@ -141,10 +135,9 @@ class LivoxCheck(SensorCheck):
         _, measurements = read_imu(payload)
         rate, force = float(np.abs(measurements[:, :3]).max()), float(np.abs(measurements[:, 3:]).max())
         if not (rate <= _MAX_RATE and force <= _MAX_G):
-            text = ", ".join(f"{value:.6g}" for value in measurements[0])
-            self.log.report(
-                IMU_VALUES, f"rates must be at most {_MAX_RATE:.0f} rad/s and accelerations {_MAX_G:.0f} g, got {text}", place.at(HEADER_SIZE)
-            )
+            got = ", ".join(f"{value:.6g}" for value in measurements[0])
+            text = f"rates must be at most {_MAX_RATE:.0f} rad/s and accelerations {_MAX_G:.0f} g, got {got}"
+            self.log.report(IMU_VALUES, text, place.at(HEADER_SIZE))
             return
         self._norms_g.append(float(np.linalg.norm(measurements[0, 3:])))
 
@@ -157,16 +150,6 @@ class LivoxCheck(SensorCheck):
         """Count the gaps that wait."""
         self.points.flush()
         self.imu.flush()
-
-    @property
-    def data_types(self) -> tuple[int, ...]:
-        """Types of points."""
-        return tuple(sorted(self._types))
-
-    @property
-    def time_types(self) -> tuple[int, ...]:
-        """Sources of time."""
-        return tuple(sorted(self._time_types))
 
     @property
     def return_ratio(self) -> float:

@@ -6,9 +6,10 @@ import structlog
 
 from hilsim.daemon.interfaces.part import SensorInterface
 from hilsim.daemon.interfaces.served import ServedSensor
-from hilsim.families.livox.daemon.packets import RigPackets, ports_of
+from hilsim.families.livox.daemon.packets import RigPackets
 from hilsim.families.livox.daemon.sensor import LivoxSensor
 from hilsim.families.livox.daemon.server import Server, open_ports
+from hilsim.families.livox.interface.keys import MODELS
 
 log = structlog.get_logger("hilsim")
 
@@ -22,7 +23,8 @@ class Interface(SensorInterface):
         Raises:
             TransmitError: a port cannot be opened.
         """
-        self._udp = open_ports(self.spec.name, self.spec.network.source, ports_of(self.family.spec.dev_type))
+        _, ports = MODELS[self.family.spec.dev_type]
+        self._udp = open_ports(self.spec.name, self.spec.network.source, ports)
         self._ports.extend(self._udp.values())
 
     async def serve(self, stack: AsyncExitStack, sensor: ServedSensor) -> None:

@@ -21,21 +21,16 @@ from hilsim.families.livox.interface.keys import (
     FIRST_FOV,
     FOV,
     FOV_ENABLED,
-    HAP,
-    HAP_PORTS,
     IMU_ENABLED,
     IMU_HOST,
     INSTALLATION,
-    MID360,
-    MID360_PORTS,
-    MID360S,
+    MODELS,
     POINT_HOST,
     POINT_TYPE,
     SECOND_FOV,
     STATE_HOST,
     TARGET,
     Destination,
-    Ports,
     Work,
 )
 from hilsim.families.livox.interface.state import Conditions, LidarState, Unit
@@ -46,15 +41,7 @@ from hilsim.protocols.ethernet import parse_mac
 from hilsim.sensor.clock import device_from_rig
 from hilsim.units import NS_PER_S
 
-_MODELS = {9: MID360, 10: HAP, 15: HAP, 35: MID360S}
 _DETECTION = ("normal", "sensitive")
-_PUSH_TO_HOST = 1
-"""A host has the port after the sensor's for what the sensor pushes, a HAP's the same one."""
-
-
-def ports_of(device_type: int) -> Ports:
-    """UDP ports of a model."""
-    return HAP_PORTS if _MODELS[device_type] == HAP else MID360_PORTS
 
 
 def values_of(setting: LivoxSetting, *, has_blind_spot: bool) -> dict[int, bytes]:
@@ -96,10 +83,10 @@ class RigPackets(ControlledPackets[LidarState, Conditions]):
         """Take a sensor of the rig."""
         super().__init__(sensor)
         self._applied = self._setting
-        network, ports = sensor.spec.network, ports_of(self._family.spec.dev_type)
+        network, (model, ports) = sensor.spec.network, MODELS[self._family.spec.dev_type]
         points, imu = (each.flow for each in sensor_flows(sensor.spec, sensor.setting))
         self._unit = Unit(
-            model=_MODELS[self._family.spec.dev_type],
+            model=model,
             device_type=self._family.spec.dev_type,
             serial=self._family.serial(sensor.setting.stream),
             title=f"{self._family.spec.model}, emulated",
@@ -109,9 +96,8 @@ class RigPackets(ControlledPackets[LidarState, Conditions]):
             boot_ns=round(sensor.web.boot_s * NS_PER_S),
         )
         address = points.destination
-        state_port = ports.push + (ports is not HAP_PORTS) * _PUSH_TO_HOST
         self._hosts = {
-            STATE_HOST: Destination(address=address, port=state_port),
+            STATE_HOST: Destination(address=address, port=ports.push + ports.step),
             POINT_HOST: Destination(address=address, port=points.destination_port),
             IMU_HOST: Destination(address=address, port=imu.destination_port),
         }
@@ -128,7 +114,7 @@ class RigPackets(ControlledPackets[LidarState, Conditions]):
         return self._family.setting
 
     def _values(self, setting: LivoxSetting) -> dict[int, bytes]:
-        return values_of(setting, has_blind_spot=_MODELS[self._family.spec.dev_type] == HAP)
+        return values_of(setting, has_blind_spot=self._family.is_hap)
 
     # State
 

@@ -43,21 +43,24 @@ class Work(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """UDP ports of a sensor for commands, push messages, points and inertial packets; hosts have other ones."""
+    """UDP ports of a sensor for commands, push messages, points and inertial packets, and how much larger those of its hosts are."""
 
     command: int
     push: int
     points: int
     imu: int
+    step: int
 
     def of(self, key: int) -> int:
         """Port that packets of a destination's key leave."""
         return {STATE_HOST: self.push, POINT_HOST: self.points, IMU_HOST: self.imu}[key]
 
 
-MID360_PORTS = Ports(command=56100, push=56200, points=56300, imu=56400)
-HAP_PORTS = Ports(command=56000, push=56000, points=57000, imu=58000)
+MID360_PORTS = Ports(command=56100, push=56200, points=56300, imu=56400, step=1)
+HAP_PORTS = Ports(command=56000, push=56000, points=57000, imu=58000, step=0)
 SEARCH_PORT = 56000
+MODELS = MappingProxyType({9: (MID360, MID360_PORTS), 10: (HAP, HAP_PORTS), 35: (MID360S, MID360_PORTS)})
+"""Model and ports by the number of the model in answers to a host."""
 
 POINT_TYPE, STATE_HOST, POINT_HOST, IMU_HOST, TARGET, IMU_ENABLED = 0x0000, 0x0005, 0x0006, 0x0007, 0x001A, 0x001C
 INSTALLATION, BLIND_SPOT, FIRST_FOV, SECOND_FOV, FOV_ENABLED, DETECTION = 0x0012, 0x0013, 0x0015, 0x0016, 0x0017, 0x0018

@@ -24,7 +24,7 @@ A list of keys and values has for each one its number (2 bytes), the bytes of it
 import binascii
 import struct
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -140,19 +140,14 @@ def is_from_sensor(payload: bytes) -> bool:
 Pairs = Sequence[tuple[int, bytes]]
 
 
-def pairs_bytes(pairs: Iterable[tuple[int, bytes]]) -> bytes:
+def _listed(pairs: Pairs) -> bytes:
     """Keys and values, without their number."""
     return b"".join(_KEY.pack(key, len(value)) + value for key, value in pairs)
 
 
 def counted(pairs: Pairs) -> bytes:
     """Data of a request to set keys, and of a push message: number of keys, two reserved bytes, keys and values."""
-    return _COUNT.pack(len(pairs), 0) + pairs_bytes(pairs)
-
-
-def counted_keys(keys: Sequence[int]) -> bytes:
-    """Data of a query: number of keys, two reserved bytes, keys."""
-    return _COUNT.pack(len(keys), 0) + struct.pack(f"<{len(keys)}H", *keys)
+    return _COUNT.pack(len(pairs), 0) + _listed(pairs)
 
 
 def write_answer(code: ReturnCode, key: int = 0) -> bytes:
@@ -162,7 +157,7 @@ def write_answer(code: ReturnCode, key: int = 0) -> bytes:
 
 def query_answer(pairs: Pairs) -> bytes:
     """Data of the answer to a query: return code, number of keys, keys and values, from byte 3 on."""
-    return struct.pack("<BH", ReturnCode.OK, len(pairs)) + pairs_bytes(pairs)
+    return struct.pack("<BH", ReturnCode.OK, len(pairs)) + _listed(pairs)
 
 
 def search_answer(*, device_type: int, serial: str, address: bytes, command_port: int) -> bytes:
@@ -182,18 +177,7 @@ def read_pairs(data: bytes) -> list[tuple[int, bytes]]:
     Raises:
         ValueError: the data are not so many whole pairs; the text names the byte.
     """
-    return _pairs(data, _number_of_keys(data), _COUNT.size)
-
-
-def read_answered_pairs(data: bytes) -> list[tuple[int, bytes]]:
-    """Keys and values of the data of an answer to a query; as ``read_pairs``."""
-    if len(data) < 3:
-        raise ValueError(f"an answer to a query must be 3 bytes or more, got {len(data)}")
-    return _pairs(data, int.from_bytes(data[1:3], "little"), 3)
-
-
-def _pairs(data: bytes, number: int, at: int) -> list[tuple[int, bytes]]:
-    """``number`` keys and values from byte ``at`` to the end; as ``read_pairs``."""
+    number, at = _number_of_keys(data), _COUNT.size
     pairs: list[tuple[int, bytes]] = []
     for _ in range(number):
         if at + _KEY.size > len(data):

@@ -24,18 +24,19 @@ _SIZE, _HEADER = constant(IMU_PACKET_SIZE), constant(HEADER_SIZE)
 
 
 @kernel
-def write_imu_packet(head: PacketHead, measurement: npt.NDArray[np.float32], payload: npt.NDArray[np.uint8]) -> None:
+def write_imu_packet(head: PacketHead, rates: tuple[float, float, float], force: tuple[float, float, float], payload: npt.NDArray[np.uint8]) -> None:
     """Write an IMU packet.
 
     Args:
         head: Its header; interval 0, count 1, data type 0.
-        measurement: ``float32[6]``, contiguous: rates, then specific force.
+        rates: Rates of rotation about x, y and z, radians a second.
+        force: Specific force along x, y and z, g.
         payload: ``uint8[>= 60]``, written.
     """
     write_header(head, _SIZE, payload, 0)
-    words = measurement.view(np.uint32)
+    measured = rates + force
     for field in range(6):
-        store_half(payload, _HEADER + 4 * field, signed(words[field]))
+        store_half(payload, _HEADER + 4 * field, signed(np.float32(measured[field]).view(np.int32)))
     seal(_SIZE, payload, 0)
 
 

@@ -80,21 +80,7 @@ _HEADER_SIZE, _CRC_AT, _STAMP_AT, _MM, _CM = (constant(value) for value in (HEAD
 
 @dataclass(frozen=True)
 class DataHeader:
-    """Fields of the header of a point or IMU packet.
-
-    Attributes:
-        version: 0.
-        length: Bytes of the payload.
-        interval: Time from the first point to the last one, 0.1 us.
-        count: Points, or measurements.
-        number: Number of the packet.
-        frame: Number of the frame.
-        data_type: 0 IMU, 1 to 3 points.
-        time_type: 0 none, 1 PTP, 2 GPS.
-        reserved: 12 bytes.
-        crc: CRC-32 of what follows.
-        stamp_ns: Time of the first point.
-    """
+    """Header of a point or IMU packet, field by field."""
 
     version: int
     length: int
@@ -110,16 +96,7 @@ class DataHeader:
 
 
 class PacketHead(NamedTuple):
-    """What a kernel writes into the header of a packet.
-
-    Attributes:
-        interval: Time from the first point to the last one, 0.1 us.
-        points: Points, or measurements.
-        number: Number of the packet, of which the low 16 bits are sent.
-        data_type: 0 IMU, 1 to 3 points.
-        time_type: 0 none, 1 PTP, 2 GPS.
-        stamp_ns: Time of the first point.
-    """
+    """What a kernel writes into a header; the low 16 bits of the number are sent."""
 
     interval: int
     points: int
@@ -228,6 +205,11 @@ def read_points(payload: bytes) -> tuple[DataHeader, npt.NDArray[Any]]:
     if header.data_type == IMU_DATA:
         raise PacketError(f"Livox packet: data type (byte {TYPE_AT}) must be 1 to 3 of points, got {IMU_DATA}")
     return header, np.frombuffer(payload, POINT_DTYPES[header.data_type], count=header.count, offset=HEADER_SIZE)
+
+
+def stamp_of(payload: bytes) -> int:
+    """Stamp of a whole packet, ns."""
+    return int.from_bytes(payload[STAMP_AT : STAMP_AT + 8], "little")
 
 
 def has_valid_crc(payload: bytes) -> bool:

@@ -62,12 +62,17 @@ def test_every_point_of_a_second_is_on_a_wall(data_type, rounding_m):
 
 
 @compiled_only
-def test_noise_is_as_wide_as_the_profile_says():
-    lidar = in_room(spec=mid360())
-    points = decode_emulated(lidar.data_packets(0, SECOND).payload, lidar.setting)
+@pytest.mark.parametrize(("model", "packets"), [("mid360", SECOND), ("hap", 4708)])
+def test_by_the_profile_s_noise_and_beams_every_point_of_a_second_is_near_a_wall(model, packets):
+    lidar = in_room(spec=mid360(model), is_exact=False)
+    points = decode_emulated(lidar.data_packets(0, packets).payload, lidar.setting)
     place = np.stack([points["y"], -points["x"], points["z"]], axis=1).astype(float)
     range_m = np.linalg.norm(place, axis=1)
-    assert np.std(range_m - to_walls_m(place / range_m[:, None])) == pytest.approx(0.02, rel=0.02)
+    away_m = range_m - to_walls_m(place / range_m[:, None])
+    assert points.size == packets * 96
+    assert np.std(away_m) == pytest.approx(lidar.setting.spec.range_noise_m, rel=0.01)
+    assert abs(np.mean(away_m)) < 0.001
+    assert np.abs(away_m).max() < 5.5 * lidar.setting.spec.range_noise_m
 
 
 def test_packets_are_on_time_and_counted():
@@ -88,6 +93,23 @@ def test_points_are_five_microseconds_apart_and_lines_take_turns():
     points = decode_emulated(lidar.data_packets(0, 3).payload, lidar.setting)
     np.testing.assert_array_equal(points["time_ns"], np.repeat(np.arange(3) * 480_000, 96) + np.tile(np.arange(96) * 5000, 3))
     np.testing.assert_array_equal(points["ring"], np.arange(288) % 4)
+
+
+def test_a_hap_sends_six_lines_in_turn_452_000_times_a_second():
+    lidar = in_room(spec=mid360("hap", range_noise_m=0.0))
+    packets = 942 if COMPILED else 20
+    batch, (headers, sent) = lidar.data_packets(0, packets), points_of(lidar, 0, packets)
+    points = decode_emulated(batch.payload, lidar.setting)
+    place = np.stack([points["y"], -points["x"], points["z"]], axis=1).astype(float)
+    range_m = np.linalg.norm(place, axis=1)
+    assert points.size == sent.size == packets * 96
+    assert np.abs(range_m - to_walls_m(place / range_m[:, None])).max() < 0.0025
+    assert set(np.diff(batch.deadline_ns).tolist()) == {212_390}
+    assert {(header.interval, header.count, header.length) for header in headers} == {(2102, 96, 1380)}
+    np.testing.assert_array_equal(points["ring"][:192], np.arange(192) % 6)
+    fired_ns = [at_ns + 2212 * channel for at_ns in (0, 106_195) for channel in range(48)]
+    assert np.abs(points["time_ns"][:96] - fired_ns).max() < 50  # of the unit of the header, 100 ns
+    assert lidar.setting.packet_rate_hz * 96 == pytest.approx(452_000, rel=5e-6)
 
 
 @pytest.mark.parametrize(
@@ -272,21 +294,24 @@ def test_a_capture_is_read_by_tenths_of_a_second(tmp_path):
 
 @compiled_only
 @pytest.mark.parametrize("is_capture", [False, True])
-def test_an_export_names_line_and_first_return(tmp_path, is_capture):
-    text = ROOM.replace('name = "lidar"', 'name = "lidar"\nprofile = "mid360"').replace("gps =", "# gps =")
+def test_an_export_has_line_tag_and_first_return(tmp_path, is_capture):
+    text = ROOM.replace('name = "lidar"', 'name = "lidar"\nprofile = "mid360"').replace("gps =", "# gps =") + "\n[weather]\nfog_visibility_m = 15.0\n"
     source = write_rig(tmp_path, text)
     if is_capture:
         hilsim.record(hilsim.load_rig(source), tmp_path / "x.pcap", duration_s=0.25)
         source = tmp_path / "x.pcap"
-    result = CliRunner().invoke(
-        export, [str(source), "-o", str(tmp_path / "scans"), "--format", "npz", *([] if is_capture else ["--duration-s", "0.2"])]
-    )
-    assert result.exit_code == 0, result.output
-    with np.load(min((tmp_path / "scans").rglob("*.npz"))) as file:
+    for kind in ("npz", "las"):
+        result = CliRunner().invoke(
+            export, [str(source), "-o", str(tmp_path / kind), "--format", kind, *([] if is_capture else ["--duration-s", "0.2"])]
+        )
+        assert result.exit_code == 0, result.output
+    with np.load(min((tmp_path / "npz").rglob("*.npz"))) as file:
         points = {name: file[name] for name in file.files}
-    types, rings = (points["points"][name] if "points" in points else points[name] for name in ("return_type", "ring"))
-    assert set(types.tolist()) == {2}
-    assert set(rings.tolist()) == {0, 1, 2, 3}
+    assert set(points["return_type"].tolist()) == {2}
+    assert set(points["ring"].tolist()) == {0, 1, 2, 3}
+    assert {0, 8} <= set(points["tag"].tolist()) <= {0, 1, 8, 9}
+    las = pytest.importorskip("laspy").read(min((tmp_path / "las").rglob("*.las")))
+    np.testing.assert_array_equal(las["tag"], points["tag"])
 
 
 def test_light_of_a_livox_reaches_no_other_sensor():

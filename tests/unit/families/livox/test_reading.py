@@ -38,6 +38,15 @@ def path(tmp_path_factory):
     return found
 
 
+@pytest.mark.extended
+def test_a_recorded_minute_by_the_profile_s_noise_and_beams_has_no_finding(tmp_path):
+    rig = {**RIG, "sensor": [{"name": "top", "profile": "mid360"}]}
+    hilsim.record(hilsim.load_rig(rig), tmp_path / "x.pcap", duration_s=60.0)
+    [sensor] = check(CaptureFile(tmp_path / "x.pcap")).sensors
+    assert sensor.findings == ()
+    assert (sensor.summary.point_packets, sensor.summary.imu_packets, sensor.summary.lost_packets) == (124_999, 12_000, 0)
+
+
 def points_of(path):
     return [each.payload for each in CaptureFile(path) if each.source_port == 56_300]
 

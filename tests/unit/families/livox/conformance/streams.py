@@ -40,11 +40,11 @@ class Sent:
         )
 
 
-def room(duration_s, **options):
-    """``Sent`` points and inertial packets of a sensor in a room."""
+def room(duration_s, ports=(56_300, 56_400), **options):
+    """``Sent`` points and inertial packets of a sensor in a room, from these ports."""
     lidar = in_room(**options)
     sent = []
-    for port, batch in ((56_300, lidar.data_span(0, round(duration_s * S))), (56_400, lidar.position_span(0, round(duration_s * S)))):
+    for port, batch in zip(ports, (lidar.data_span(0, round(duration_s * S)), lidar.position_span(0, round(duration_s * S))), strict=True):
         rows = zip(batch.deadline_ns, batch.payload, batch.size, strict=True)
         sent += [Sent(EPOCH_NS + int(due), port, row[:size].tobytes()) for due, row, size in rows]
     return sorted(sent, key=lambda one: one.host_ns)

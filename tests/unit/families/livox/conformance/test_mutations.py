@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 
 from hilsim.capture.datagram import CapturedDatagram
-from hilsim.families.livox.protocol.commands import Command, ControlFrame, counted_keys, encode_frame
+from hilsim.families.livox.protocol.commands import Command, ControlFrame, encode_frame
 from hilsim.families.livox.setting import LivoxSetting
 from hilsim.read.analysis.conformance.checker import StreamChecker
 from hilsim.read.analysis.conformance.findings import Severity
 from hilsim.read.analysis.conformance.report import render_text
 from hilsim.sensor.setup import ClockSetting
 from tests.compiled import compiled_only
+from tests.livox_sensors import mid360
+from tests.livox_units import counted_keys
 from tests.unit.families.livox.conformance.streams import EPOCH_NS, S, datagrams, pushes, room
 
 pytestmark = compiled_only
@@ -184,6 +186,15 @@ def test_our_own_stream_has_no_finding(data_type, clock):
     assert summary.pattern_rms_deg < (0.05 if data_type != 2 else 0.15)
     assert summary.gravity_g == pytest.approx(1.0, abs=1e-3)
     assert render_text(verdict.result)[1].endswith("packets   1291 points, 124 IMU, 1 push, 0 lost")
+
+
+def test_a_hap_s_stream_has_no_finding():
+    sent = room(0.6, (57_000, 58_000), spec=mid360("hap", range_noise_m=0.0))
+    verdict = Verdict(sent)
+    assert verdict.told == []
+    assert (verdict.summary.point_packets, verdict.summary.imu_packets, verdict.summary.lost_packets) == (2824, 120, 0)
+    assert verdict.summary.pattern_rms_deg < 0.05
+    assert Verdict([mirrored(one, 0) if one.port == 57_000 else one for one in sent[:60]]).rules == {"livox.pattern"}
 
 
 def test_angles_of_type_3_are_bounded():

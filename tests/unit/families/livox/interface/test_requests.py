@@ -10,11 +10,10 @@ from hilsim.families.livox.protocol.commands import (
     ControlFrame,
     ReturnCode,
     counted,
-    counted_keys,
     encode_frame,
-    read_answered_pairs,
     read_pairs,
 )
+from tests.livox_units import counted_keys, read_answered_pairs
 
 S = 1_000_000_000
 ASKED_BY_THE_SDK = [0, 1, 4, 5, 6, 7, 0x12, *range(0x15, 0x1B), 0x1C, *range(0x8000, 0x800D), 0x800E, 0x8010, 0x8011]

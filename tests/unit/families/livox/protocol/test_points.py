@@ -33,7 +33,7 @@ def packet(head, points):
 
 def imu_packet(measurement):
     payload = np.full(60, 0xEE, np.uint8)
-    write_imu_packet(PacketHead(0, 1, 3, 0, 1, 77), np.array(measurement, np.float32), payload)
+    write_imu_packet(PacketHead(0, 1, 3, 0, 1, 77), tuple(map(float, measurement[:3])), tuple(map(float, measurement[3:])), payload)
     return payload.tobytes()
 
 
