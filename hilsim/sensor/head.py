@@ -203,9 +203,8 @@ def head_reading_cdeg(head: Head, encoder: Encoder, device_ns: int, sequence: in
     """
     angle = (head_turns(head, device_ns) + slipped) * TURN_CDEG
     angle += encoder_error_cdeg(encoder, angle, sequence)
-    if encoder.noise_cdeg > 0.0:
-        angle += encoder.noise_cdeg * normal(encoder.seed, encoder.stream, sequence, _ENCODER_NOISE)
-    return encoder_code(encoder, angle)
+    noise = encoder.noise_cdeg * normal(encoder.seed, encoder.stream, sequence, _ENCODER_NOISE) if encoder.noise_cdeg > 0.0 else 0.0
+    return encoder_code(encoder, angle, noise)
 
 
 def continued_head(former: Head, head: Head, device_ns: int) -> Head:

@@ -36,7 +36,7 @@ class Unit:
         baseline: ``uint8[c]``, reflectivity byte of no return.
         baseline_ratio: ``float64[c]``, share of the firings without a return that have this byte; NaN: not known.
         empty_ratio: ``float64[c, 256]``, share of the firings without a return by byte, other than the baseline.
-        range_codes: ``int64[c, 256]``, correction of the distance by byte, in counts of the packet's unit.
+        range_codes: ``int64[c, 512]``, correction of the distance by half byte, in counts of the packet's unit.
         byte_noise: Standard deviation of the byte by byte, as ``UnitSpec.byte_noise``; empty: not known.
         known_bytes: ``LaserUnitSpec.reported_bytes`` and ``missing_bytes`` of each laser.
         laser_byte_noise: ``LaserUnitSpec.byte_noise`` of each laser.
@@ -91,7 +91,7 @@ def unit_of(setting: LidarSetting, *, seed: int) -> Unit:
         baseline=_learned(lasers, lambda laser: laser.baseline, draws.baselines(spread, spec.no_return_reflectivities)).astype(np.uint8),
         baseline_ratio=_learned(lasers, lambda laser: laser.baseline_ratio, np.full(len(lasers), math.nan)),
         empty_ratio=np.array([_by_byte(laser.empty_bytes) for laser in lasers]),
-        range_codes=np.array([_range_codes(laser.range_codes) for laser in lasers]),
+        range_codes=np.array([_range_codes(laser.range_codes, laser.straddled_bytes) for laser in lasers]),
         known_bytes=tuple((laser.reported_bytes, laser.missing_bytes) for laser in lasers),
         laser_byte_noise=tuple(laser.byte_noise for laser in lasers),
         byte_noise=learned.byte_noise,
@@ -113,11 +113,13 @@ def _by_byte(pairs: tuple[tuple[int, float], ...]) -> Doubles:
     return shares
 
 
-def _range_codes(codes: tuple[int, ...]) -> npt.NDArray[np.int64]:
-    """Correction of each byte; the last one for all beyond."""
+def _range_codes(codes: tuple[int, ...], straddled: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    """Correction of each half byte; the last one for all beyond."""
     if not codes:
-        return np.zeros(BYTES, np.int64)
-    return np.array([*codes, *[codes[-1]] * (BYTES - len(codes))], np.int64)
+        return np.zeros(2 * BYTES, np.int64)
+    halves = np.repeat(np.array([*codes, *[codes[-1]] * (BYTES - len(codes))], np.int64), 2)
+    halves[2 * np.array(straddled, np.int64) + 1] ^= 1
+    return halves
 
 
 def _with_clock(setup: SensorSetup, learned: UnitSpec, spread: UnitSpread, draws: UnitDraws) -> SensorSetup:

@@ -48,7 +48,7 @@ class PhotonSpec:
         near_ir_floor: Near-infrared count in darkness.
         near_ir_sky: Count beyond that of the sky, and of a white diffuse surface that sees half of it.
         near_ir_sun: Count beyond that of a white diffuse surface that the sun shines on vertically.
-        near_ir_noise: Standard deviation of near infrared relative to the square root of the count.
+        near_ir_noise: Standard deviation of near infrared relative to the square root of the count: six units have 0.98 to 1.26 on their most even surfaces.
     """
 
     signal: float = 50_000.0
@@ -57,7 +57,7 @@ class PhotonSpec:
     near_ir_floor: float = 300.0
     near_ir_sky: float = 500.0
     near_ir_sun: float = 1500.0
-    near_ir_noise: float = 1.5
+    near_ir_noise: float = 1.1
 
     def __post_init__(self) -> None:
         most = {"signal": 1e9, "signal_near_m": 1000.0, "signal_floor": 1e4, "near_ir_noise": 100.0}

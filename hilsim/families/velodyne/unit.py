@@ -17,22 +17,24 @@ _MAX_OFFSET_RPM = 3.0
 
 def of_unit(spec: VelodyneSpec, setup: SensorSetup, learned: UnitSpec, spread: UnitSpread, draws: UnitDraws) -> tuple[VelodyneSpec, SensorSetup]:
     """Model and setup with the unit's head and position packets."""
-    encoder = learned.encoder or tuple(_encoder(entry, spread, draws) for entry in spread.encoder or spec.encoder)
+    encoder = learned.encoder or tuple(drawn_encoder(entry, spread, draws) for entry in spread.encoder or spec.encoder)
     jitter = learned.rate_jitter or _rate_jitter(spec, setup, spread, draws)
     phase_deg = next(phase for phase in (setup.phase_deg, learned.phase_deg, draws.phase_deg(spread)) if phase is not None)
     unit = replace(spec, encoder=encoder, rate_jitter=jitter, position=learned.position or spec.position)
     return unit, replace(setup, phase_deg=phase_deg)
 
 
-def _encoder(entry: EncoderSpec, spread: UnitSpread, draws: UnitDraws) -> EncoderSpec:
-    """Encoder of a drawn unit: its classes begin anywhere, its curve has its own phases, and its mean rate is its own."""
+def drawn_encoder(entry: EncoderSpec, spread: UnitSpread, draws: UnitDraws) -> EncoderSpec:
+    """Encoder of a drawn unit: its classes begin anywhere, its curve has its own phases, noise and mean rate are its own."""
     if spread == UnitSpread():
         return entry
     begin = int(CLASSES * draws.uniform(0, Purpose.UNIT_ENCODER))
     shares = entry.class_shares[begin:] + entry.class_shares[:begin]
     curve = tuple(draws.wave(number, amplitude, spread.curve_ratio) for number, (amplitude, _) in enumerate(entry.curve))
     offset_rpm = entry.rate_offset_rpm + spread.rate_offset_ratio * entry.rate_rpm * draws.normal(0, Purpose.UNIT_HEAD)
-    return replace(entry, class_shares=shares, curve=curve, rate_offset_rpm=min(max(offset_rpm, -_MAX_OFFSET_RPM), _MAX_OFFSET_RPM))
+    noise_cdeg = entry.noise_cdeg * (draws.logarithmic(spread.encoder_noise_ratio, 1, Purpose.UNIT_ENCODER) or 1.0)
+    offset_rpm = min(max(offset_rpm, -_MAX_OFFSET_RPM), _MAX_OFFSET_RPM)
+    return replace(entry, class_shares=shares, curve=curve, noise_cdeg=noise_cdeg, rate_offset_rpm=offset_rpm)
 
 
 def _rate_jitter(spec: VelodyneSpec, setup: SensorSetup, spread: UnitSpread, draws: UnitDraws) -> RateJitterSpec:

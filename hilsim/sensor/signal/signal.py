@@ -161,7 +161,7 @@ def drawn_lasers(
         spec: Signal of the model.
         baseline: ``uint8[c]``, reflectivity byte of each laser's empty firings.
         gain: ``float64[c]``, ratio of each laser's reflectivity bytes to exact ones.
-        range_codes: ``int64[c, 256]``, known range correction of each laser by byte; a laser without one has a drawn one.
+        range_codes: ``int64[c, 512]``, known range correction of each laser by half byte; a laser without one has a drawn one.
         seed: Random seed of the rig.
         stream: Number of the sensor within the rig.
     """
@@ -178,12 +178,9 @@ def drawn_lasers(
         empty_bytes=baseline[:, None],
         ripple_m=_drawn_ripple_m(spec, key, streams),
         correction=np.array(
-            [
-                np.repeat(known, 2) if known.any() else _drawn_correction(spec, key, of_laser)
-                for known, of_laser in zip(range_codes, streams, strict=True)
-            ],
+            [known if known.any() else _drawn_correction(spec, key, of_laser) for known, of_laser in zip(range_codes, streams, strict=True)],
             np.int8,
-        ).reshape(baseline.size, HALVES),
+        ),
     )
 
 

@@ -43,6 +43,7 @@ class EncoderSpec:
         slow_noise_sequences: Number of firing sequences from one value of the slow noise to the next; linear in between.
         curve: Error that is fixed over the turn: amplitude in 0.01 deg and phase in degrees of its second harmonic, third harmonic and so on; the first one is
             ``rate_jitter.per_turn_ratio``.
+        limit_cdeg: Largest difference of a reading from the angle with slow noise and curve, in 0.01 deg; 0 for no limit.
     """
 
     rate_rpm: int
@@ -53,6 +54,7 @@ class EncoderSpec:
     slow_noise_cdeg: float = 0.0
     slow_noise_sequences: int = 8
     curve: tuple[tuple[float, float], ...] = ()
+    limit_cdeg: float = 0.0
 
     def __post_init__(self) -> None:
         require(
@@ -63,6 +65,10 @@ class EncoderSpec:
             class_rule(self.class_shares),
             (0.0 <= self.slow_noise_cdeg <= 100.0, f"slow_noise_cdeg must be 0 to 100, got {self.slow_noise_cdeg}"),
             (1 <= self.slow_noise_sequences <= 10_000, f"slow_noise_sequences must be 1 to 10000, got {self.slow_noise_sequences}"),
+            (
+                self.limit_cdeg == 0.0 or 1.0 <= self.limit_cdeg <= 100.0,
+                f"limit_cdeg must be 0, or 1 to 100: a reading is a whole number, got {self.limit_cdeg}",
+            ),
             (len(self.curve) <= MAX_HARMONICS, f"curve must have at most {MAX_HARMONICS} harmonics, got {len(self.curve)}"),
             *(
                 (
@@ -114,6 +120,7 @@ class Encoder(NamedTuple):
         slow_noise_sequences: Firing sequences between its values.
         edge_cdeg: ``float64[21]``, angle at which each class begins, from the first one's; empty: each class is 0.01 deg wide.
         curve_cdeg: ``float64[513]``, error at angles from 0 to a turn; empty: none.
+        limit_cdeg: Largest error of a reading; infinite without a limit.
         seed: Random seed of the rig.
         stream: The sensor's number.
     """
@@ -124,13 +131,14 @@ class Encoder(NamedTuple):
     slow_noise_sequences: int
     edge_cdeg: npt.NDArray[np.float64]
     curve_cdeg: npt.NDArray[np.float64]
+    limit_cdeg: float
     seed: np.uint64
     stream: int
 
 
 def no_encoder() -> Encoder:
     """Placeholder encoder of a sensor without one."""
-    return Encoder(0.0, 0.0, 0.0, 1, np.zeros(0), np.zeros(0), np.uint64(0), 0)
+    return Encoder(0.0, 0.0, 0.0, 1, np.zeros(0), np.zeros(0), np.inf, np.uint64(0), 0)
 
 
 def build_encoder(spec: EncoderSpec, *, seed: int, stream: int) -> Encoder:
@@ -142,6 +150,7 @@ def build_encoder(spec: EncoderSpec, *, seed: int, stream: int) -> Encoder:
         slow_noise_sequences=int(spec.slow_noise_sequences),
         edge_cdeg=_edges_cdeg(spec.class_shares),
         curve_cdeg=curve_cdeg(spec.curve) if spec.curve else np.zeros(0),
+        limit_cdeg=spec.limit_cdeg or np.inf,
         seed=np.uint64(seed),
         stream=stream,
     )
@@ -182,19 +191,23 @@ def _slow_noise(encoder: Encoder, sequence: int) -> float:
 
 
 @borrowing_kernel
-def encoder_code(encoder: Encoder, angle_cdeg: float) -> int:
-    """Convert an angle with its errors to the code of a packet: hundredths of a degree, 0..35999."""
+def encoder_code(encoder: Encoder, angle_cdeg: float, noise_cdeg: float) -> int:
+    """Convert an angle and the white noise of its reading to the code of a packet: hundredths of a degree, 0..35999."""
+    read_cdeg = angle_cdeg + noise_cdeg
     if encoder.tick_cdeg > 0.0:
-        angle_cdeg = encoder.tick_cdeg * np.floor(angle_cdeg / encoder.tick_cdeg + 0.5)
+        read_cdeg = encoder.tick_cdeg * np.floor(read_cdeg / encoder.tick_cdeg + 0.5)
     if encoder.edge_cdeg.size == 0:
-        return int(np.floor(angle_cdeg + 0.5)) % TURN_CDEG
-    edge = encoder.edge_cdeg
-    period = np.floor((angle_cdeg - edge[0]) / _CLASSES)
-    within = angle_cdeg - period * _CLASSES
-    number = 0
-    while number < _CLASSES - 1 and within >= edge[number + 1]:
-        number += 1
-    return (int(period) * _CLASSES + number) % TURN_CDEG
+        code = np.floor(read_cdeg + 0.5)
+    else:
+        edge = encoder.edge_cdeg
+        period = np.floor((read_cdeg - edge[0]) / _CLASSES)
+        within = read_cdeg - period * _CLASSES
+        number = 0
+        while number < _CLASSES - 1 and within >= edge[number + 1]:
+            number += 1
+        code = period * _CLASSES + number
+    least, most = np.ceil(angle_cdeg - encoder.limit_cdeg), np.floor(angle_cdeg + encoder.limit_cdeg)
+    return int(min(max(code, least), most)) % TURN_CDEG
 
 
 @borrowing_kernel

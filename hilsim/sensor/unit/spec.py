@@ -31,6 +31,7 @@ class LaserUnitSpec:
             with what the steps between its bytes add. Empty: the unit's.
         range_codes: Correction of the distance by reflectivity byte, in counts of the packet's unit: number ``b`` for byte ``b``, and the last one for all beyond;
             empty: none.
+        straddled_bytes: Bytes within which the correction changes: in the upper half of their step it has the other parity.
     """
 
     range_bias_m: float | None = None
@@ -44,6 +45,7 @@ class LaserUnitSpec:
     missing_bytes: tuple[int, ...] = ()
     byte_noise: tuple[tuple[float, float], ...] = ()
     range_codes: tuple[int, ...] = ()
+    straddled_bytes: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         require(*self._rules())
@@ -60,7 +62,7 @@ class LaserUnitSpec:
             value = getattr(self, name)
             yield value is None or least <= value <= most, f"{name} must be {least:g} to {most:g}, got {value}"
         yield _byte_noise_rule(self.byte_noise)
-        for name in ("reported_bytes", "missing_bytes"):
+        for name in ("reported_bytes", "missing_bytes", "straddled_bytes"):
             bytes_ = getattr(self, name)
             is_rising = all(before < after for before, after in pairwise((-1, *bytes_, BYTES)))
             yield is_rising, f"{name} must be rising bytes of 0 to 255, got {list(bytes_)}"

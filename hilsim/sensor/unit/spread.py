@@ -26,6 +26,7 @@ class UnitSpread:
         rate_offset_ratio: Standard deviation of the mean rotation rate about its setting, relative to it.
         encoder: Encoder of a unit, one entry for each measured rate, in place of the model's; empty: the model's. The classes of a unit's azimuths begin
             anywhere, and the phases of its curve are drawn.
+        encoder_noise_ratio: Least and largest white noise of a unit's encoder, relative to that of ``encoder``, evenly on a logarithmic scale; 0: as there.
         curve_ratio: Standard deviation, on a logarithmic scale, of a unit's amplitudes of the curve about those of ``encoder``.
         rate_jitter: Largest oscillations of the rotation rate, half of which is the least; None: the model's.
         slow_rpm: Rates up to this one have further oscillations; 0: none.
@@ -51,6 +52,7 @@ class UnitSpread:
     stamp_wander_s: float = 0.04
     rate_offset_ratio: float = 0.0
     encoder: tuple[EncoderSpec, ...] = ()
+    encoder_noise_ratio: tuple[float, float] = (0.0, 0.0)
     curve_ratio: float = 0.0
     rate_jitter: RateJitterSpec | None = None
     slow_rpm: int = 0
@@ -86,6 +88,7 @@ class UnitSpread:
         yield is_byte, "baselines must be lists of 1 to 255"
         yield 0 <= self.slow_rpm <= 10_000, f"slow_rpm must be 0 to 10000, got {self.slow_rpm}"
         for name, most in (
+            ("encoder_noise_ratio", 10.0),
             ("slow_per_turn_ratio", 0.2),
             ("straddle_ratio", 1.0),
             ("empty_byte_ratio", 1.0),

@@ -80,12 +80,12 @@ def test_an_ideal_unit_has_no_errors_and_the_models_head():
 def test_what_is_learned_replaces_what_is_drawn_and_the_rig_replaces_both():
     entry = EncoderSpec(rate_rpm=600, tick_cdeg=0.0, noise_cdeg=0.2)
     position = PositionSpec(schedules=(PositionScheduleSpec(period_us=9000.0),), minimum_gap_us=0.0, latency_us=0.0)
-    lasers = tuple(LaserUnitSpec(range_bias_m=0.001 * laser, baseline=laser, range_codes=(0, 1, -2)) for laser in range(16))
+    lasers = tuple(LaserUnitSpec(range_bias_m=0.001 * laser, baseline=laser, range_codes=(0, 1, -2), straddled_bytes=(1, 4)) for laser in range(16))
     learned = UnitSpec(model="VLP-16", stamp_ppm=3.0, oscillator_ppm=5.0, phase_deg=30.0, encoder=(entry,), position=position, laser=lasers)
     unit = drawn(learned=learned, clock=ClockSetting(oscillator_ppm=0.0))
     np.testing.assert_allclose(unit.bias_m, 0.001 * np.arange(16))
     assert unit.baseline.tolist() == list(range(16))
-    assert unit.range_codes[3, :5].tolist() == [0, 1, -2, -2, -2]
+    assert unit.range_codes[3, :10].tolist() == [0, 0, 1, 0, -2, -2, -2, -2, -2, -1]
     assert (unit.setup.clock.oscillator_ppm, unit.setup.clock.stamp_ppm, unit.setup.phase_deg) == (0.0, 3.0, 30.0)
     assert (unit.spec.encoder, unit.spec.position) == ((entry,), position)
     np.testing.assert_array_equal(unit.elevation_error_deg, drawn().elevation_error_deg)

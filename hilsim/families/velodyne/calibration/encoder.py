@@ -1,18 +1,19 @@
 """The encoder and the rotation of a unit."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.compilation.jit import kernel
 from hilsim.families.velodyne.calibration.cells import turns_of
 from hilsim.families.velodyne.calibration.figures import Learned
 from hilsim.families.velodyne.calibration.recording import Recording
 from hilsim.families.velodyne.protocol.steps import wrapped_cdeg
 from hilsim.families.velodyne.specs import VelodyneSpec
-from hilsim.sensor.unit.encoder import CLASSES, curve_cdeg
+from hilsim.sensor.unit.encoder import CLASSES, Encoder, EncoderSpec, build_encoder, curve_cdeg, encoder_code
 from hilsim.units import TURN_CDEG
 
 Doubles = npt.NDArray[np.float64]
@@ -142,20 +143,20 @@ def _entry(rotation: Rotation, rate_rpm: int, spec: VelodyneSpec, learned: Learn
         learned.add("encoder.class_shares", f"modulo 5: {' '.join(f'{100 * share:.0f}' for share in of_five)} % {where}", samples)
     else:
         learned.lack("encoder.class_shares", f"no class of azimuths {where} is rarer than chance allows", samples)
-    tick_cdeg = known.tick_cdeg
-    noise, slow, fit = _noises(rotation, tick_cdeg, shares)
+    noise, slow, fit = _noises(rotation, known, shares)
     learned.add(
         "encoder.noise_cdeg",
         f"{noise:.3f}, slow {slow:.2f} (0.01 deg) {where}",
         samples,
-        note=f"tick {tick_cdeg:g} is the model's; increments then differ by a total variation of {fit:.3f}"
+        note=f"tick {known.tick_cdeg:g} and limit {known.limit_cdeg:g} are the model's; increments then differ by a total variation of {fit:.3f}"
         + (": a poor fit" if fit > _BAD_FIT else ""),
     )
     text = " ".join(f"{size:.2f}" for size, _ in rotation.curve)
     learned.add("encoder.curve", f"{text} (0.01 deg) {where}", samples, note=f"harmonics 2 to {_HARMONICS}, +-{rotation.doubt_cdeg:.2f}")
     return {
         "rate_rpm": rate_rpm,
-        "tick_cdeg": tick_cdeg,
+        "tick_cdeg": known.tick_cdeg,
+        "limit_cdeg": known.limit_cdeg,
         "noise_cdeg": round(float(noise), 4),
         "rate_offset_rpm": round(offset_rpm, 3),
         "class_shares": list(shares),
@@ -165,7 +166,7 @@ def _entry(rotation: Rotation, rate_rpm: int, spec: VelodyneSpec, learned: Learn
     }
 
 
-def _noises(rotation: Rotation, tick_cdeg: float, shares: tuple[float, ...]) -> tuple[float, float, float]:
+def _noises(rotation: Rotation, known: EncoderSpec, shares: tuple[float, ...]) -> tuple[float, float, float]:
     """White and slow noise that give the increments of a recording, and the total variation that remains."""
     real, correlation = _increments(rotation.azimuth_cdeg, rotation.step_cdeg)
     best = (0.0, 0.0, 1.0)
@@ -174,7 +175,7 @@ def _noises(rotation: Rotation, tick_cdeg: float, shares: tuple[float, ...]) -> 
     white, knots = draw.standard_normal(_SIMULATED), draw.standard_normal(_SIMULATED)
     for slow in _SLOW_NOISES_CDEG:
         for noise in _NOISES_CDEG:
-            made, of_made = _increments(_simulated(rotation, tick_cdeg, shares, noise * white, slow * knots), rotation.step_cdeg)
+            made, of_made = _increments(_simulated(rotation, known, shares, noise * white, slow * knots), rotation.step_cdeg)
             variation = float(np.abs(made - real).sum()) / 2.0
             distance = variation + 0.3 * abs(of_made - correlation)
             if distance < least:
@@ -190,7 +191,7 @@ def _increments(azimuth_cdeg: Ints, mean_cdeg: float) -> tuple[Doubles, float]:
     return np.bincount(place, minlength=_STEPS) / step.size, float((off[1:] * off[:-1]).mean() / max(float((off * off).mean()), 1e-12))
 
 
-def _simulated(rotation: Rotation, tick_cdeg: float, shares: tuple[float, ...], white: Doubles, knots: Doubles) -> Ints:
+def _simulated(rotation: Rotation, known: EncoderSpec, shares: tuple[float, ...], white: Doubles, knots: Doubles) -> Ints:
     """Azimuths of an encoder, as ``hilsim.sensor.unit.encoder`` makes them, for a rotation like the recording's."""
     place = np.arange(white.size, dtype=np.float64)
     angle = float(rotation.azimuth_cdeg[0]) + rotation.step_cdeg * place
@@ -198,12 +199,14 @@ def _simulated(rotation: Rotation, tick_cdeg: float, shares: tuple[float, ...], 
     if rotation.curve:
         grid = np.linspace(0.0, TURN_CDEG, curve_cdeg(rotation.curve).size)
         angle = angle + np.interp(angle % TURN_CDEG, grid, curve_cdeg(rotation.curve))
-    angle = angle + np.interp(place * rotation.sequences / _SLOW_SEQUENCES, np.arange(knots.size), knots) + white
-    if tick_cdeg > 0.0:
-        angle = tick_cdeg * np.floor(angle / tick_cdeg + 0.5)
-    if not shares:
-        return np.asarray(np.floor(angle + 0.5).astype(np.int64) % TURN_CDEG)
-    edge = np.concatenate(([0.0], np.cumsum(shares) / sum(shares))) * CLASSES
-    period = np.floor(angle / CLASSES)
-    number = np.minimum(np.searchsorted(edge, angle - period * CLASSES, side="right") - 1, CLASSES - 1)
-    return np.asarray((period.astype(np.int64) * CLASSES + number) % TURN_CDEG)
+    angle = angle + np.interp(place * rotation.sequences / _SLOW_SEQUENCES, np.arange(knots.size), knots)
+    encoder = build_encoder(replace(known, class_shares=shares), seed=0, stream=0)
+    return _codes(encoder, angle, white)
+
+
+@kernel
+def _codes(encoder: Encoder, angle_cdeg: Doubles, noise_cdeg: Doubles) -> Ints:
+    code = np.zeros(angle_cdeg.size, np.int64)
+    for place in range(code.size):
+        code[place] = encoder_code(encoder, angle_cdeg[place], noise_cdeg[place])
+    return code

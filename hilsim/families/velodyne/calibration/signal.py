@@ -81,9 +81,21 @@ def learn_range_codes(firings: Sequence[Firings], learned: Learned) -> Ints:
     codes[:, _MAX_CODES + 1 :] = 0
     for laser in range(lasers):
         learned.lasers[laser]["range_codes"] = codes[laser, : _MAX_CODES + 2].tolist()
+        learned.lasers[laser]["straddled_bytes"] = _straddled(share[laser], count[laser] * known[laser])
     note = f"even or odd only: larger corrections are part of the range bias; {100 * sided:.0f} % of the returns are at bytes where one prevails"
     learned.add("laser.range_codes", f"{int(known.sum())} bytes of {lasers} lasers", int(count[known].sum()), note=note)
     return codes
+
+
+def _straddled(share: Doubles, count: Ints) -> list[int]:
+    """Bytes whose distances shall be even and odd alike, so that of all bytes together as many are of the rarer parity as were seen."""
+    straddled, lacking = [], 0.0
+    for byte in range(_MAX_CODES + 1):
+        lacking += float(count[byte]) * min(share[byte], 1.0 - share[byte])
+        if lacking >= 0.25 * count[byte] > 0:
+            straddled.append(byte)
+            lacking -= 0.5 * float(count[byte])
+    return straddled
 
 
 def learn_gains(rays: Sequence[Rays], planes: Sequence[list[Ints]], lasers: int, learned: Learned) -> None:
