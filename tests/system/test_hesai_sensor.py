@@ -1,5 +1,6 @@
 """The control interface of a real daemon's Hesai: what clients set acts on its stream, is kept, and is undone by a reload."""
 
+import contextlib
 import signal
 import struct
 import time
@@ -8,7 +9,7 @@ import pytest
 
 import hilsim
 from hilsim.families.hesai.protocol.points import read_packet
-from hilsim.families.hesai.protocol.ptc import Command, ReturnCode
+from hilsim.families.hesai.protocol.ptc import Command, ReturnCode, encode_frame
 from tests.hesai_units import Client
 from tests.support import write_rig
 from tests.system.test_ouster_sensor import arrived, drain, take, until
@@ -114,7 +115,7 @@ def test_what_a_client_sets_acts_on_the_stream_is_a_timed_change_and_outlasts_th
         until(lambda: bench.mode() == 0x37)
 
 
-def test_a_script_changes_what_clients_read_and_a_reboot_takes_its_time(bench):
+def test_a_script_changes_what_clients_read_and_a_reboot_and_a_loss_of_power_keep_it(bench):
     bench.start()
     with Client(bench.ptc) as client:
         bench.mode()
@@ -123,5 +124,16 @@ def test_a_script_changes_what_clients_read_and_a_reboot_takes_its_time(bench):
         assert client.ask(Command.REBOOT) == OK
         assert bench.is_silent()
     until(lambda: bench.mode() == 0x39)
-    with Client(bench.ptc) as client:
-        assert client.ask(Command.STATUS)[1][40:44] == struct.pack(">I", 2)
+    assert starts_of(bench.ptc) == 2
+    hilsim.connect(bench.folder / "control").fault("brown_out", "top", off_ms=200.0, down_ms=600.0)
+    until(lambda: starts_of(bench.ptc) == 3)
+    assert bench.mode() == 0x39
+
+
+def starts_of(place):
+    """Number of starts; 0 while the sensor closes connections."""
+    with Client(place) as client, contextlib.suppress(ConnectionError):
+        client.socket.sendall(encode_frame(Command.STATUS, b""))
+        answer = client.take()
+        return int.from_bytes(answer[2][40:44], "big") if answer else 0
+    return 0

@@ -127,20 +127,8 @@ def _status(state: HesaiState, conditions: Conditions) -> bytes:
     return _STATUS.pack(uptime_s, rpm, *_TEMPERATURES_CDEG, by_gps, by_gps, state.starts, uptime_s // 60, _LOCKED if by_ptp else _FREE)
 
 
-def _monitor(_state: HesaiState, _: Conditions) -> bytes:
-    return _MONITOR.pack(CURRENT_CMA, VOLTAGE_CV, POWER_CW, 0)
-
-
-def _ptp(state: HesaiState, _: Conditions) -> bytes:
-    return state.values[Command.CLOCK_SOURCE] + state.values[Command.PTP]
-
-
 def _ptp_port_state(state: HesaiState, conditions: Conditions) -> int:
     return _SLAVE if is_following(state, conditions, PTP) else _LISTENING
-
-
-def _ptp_status(state: HesaiState, conditions: Conditions) -> bytes:
-    return _PTP_STATUS.pack(0, _ptp_port_state(state, conditions), 0)
 
 
 def _ptp_port(state: HesaiState, conditions: Conditions) -> bytes:
@@ -153,19 +141,20 @@ def _ptp_time(state: HesaiState, conditions: Conditions) -> bytes:
     return _PTP_TIME.pack(0, conditions.utc_ns if has_master else 0, 0, 0, 0, 0, 0, 0, has_master, _MASTER_ID if has_master else bytes(8))
 
 
-def _ptp_grandmaster(_state: HesaiState, _: Conditions) -> bytes:
-    return _PTP_GRANDMASTER.pack(_CLOCK_QUALITY, _TAI_OFFSET_S, _TIME_FLAGS, _FROM_GPS)
-
-
 Reader = Callable[[HesaiState, Conditions], bytes]
-_DIAGNOSES: Mapping[int, Reader] = {1: _ptp_status, 2: _ptp_port, 3: _ptp_time, 4: _ptp_grandmaster}
+_DIAGNOSES: Mapping[int, Reader] = {
+    1: lambda state, conditions: _PTP_STATUS.pack(0, _ptp_port_state(state, conditions), 0),
+    2: _ptp_port,
+    3: _ptp_time,
+    4: lambda _state, _: _PTP_GRANDMASTER.pack(_CLOCK_QUALITY, _TAI_OFFSET_S, _TIME_FLAGS, _FROM_GPS),
+}
 _READ: Mapping[int, Reader] = {
     Command.CALIBRATION: _calibration,
     Command.INVENTORY: _inventory,
     Command.CONFIG: _config,
     Command.STATUS: _status,
-    Command.MONITOR: _monitor,
+    Command.MONITOR: lambda _state, _: _MONITOR.pack(CURRENT_CMA, VOLTAGE_CV, POWER_CW, 0),
     Command.GET_FIELD_OF_VIEW: lambda state, _: state.values[Command.FIELD_OF_VIEW],
-    Command.GET_PTP: _ptp,
+    Command.GET_PTP: lambda state, _: state.values[Command.CLOCK_SOURCE] + state.values[Command.PTP],
     Command.GET_LOCK_OFFSET: lambda state, _: state.values[Command.LOCK_OFFSET],
 }
