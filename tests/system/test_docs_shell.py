@@ -58,6 +58,10 @@ NOT_RUN = {
         "runs until Ctrl-C, at fixed ports",
         "tests/interop/test_livox_control.py::test_two_sensors_of_a_rig_send_the_sdk_points_of_each_type_and_inertial_packets",
     ),
+    ("hesai-control.md", "printf"): (
+        "asks a daemon that runs, at fixed ports",
+        "tests/system/test_hesai_sensor.py::test_what_a_client_sets_acts_on_the_stream_is_a_timed_change_and_outlasts_the_daemon",
+    ),
     ("fleet.md", "hilsim doctor fleet"): (
         "ends with 1 on a machine that is too small for eight sensors",
         "tests/unit/diagnosis/test_addresses.py::test_a_rig_whose_addresses_and_ports_are_free_is_one_good_finding",
