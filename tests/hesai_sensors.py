@@ -23,13 +23,13 @@ def hesai(model="xt32", **changes):
     return dataclasses.replace(parse_table(HesaiSpec, read_toml(profiles_directory() / "sensors" / f"{model}.toml"), model), **changes)
 
 
-def in_room(model="xt32", *, spec=None, objects=(), is_exact=True, seed=7, **setup):
+def in_room(model="xt32", *, spec=None, objects=(), track=None, is_exact=True, seed=7, **setup):
     """An emulator of a sensor in the room, with further objects."""
     flow = Flow(name="lidar/points", source="192.168.1.201", source_port=10_000, destination="192.168.1.5", destination_port=2368)
     return LidarEmulator(
         setting=lidar_setting(spec or hesai(model, range_noise_m=0.0), is_exact=is_exact, **setup),
         world=build_world([*walls(), *objects]),
-        platform=build_platform(fixed_track(Pose(position_m=PLACE_M))),
+        platform=build_platform(track or fixed_track(Pose(position_m=PLACE_M))),
         seed=seed,
         utc_epoch_ns=1_767_229_199_900_000_000,
         data_flow=flow,

@@ -53,7 +53,12 @@ _SECONDS = 10.0
 )
 @click.option("--start-s", type=click.FloatRange(0.0), default=0.0, help="Begin at this time of each capture.")
 @click.option("--duration-s", type=click.FloatRange(0.0, min_open=True), default=None, help="Use this length of each capture.  [default: all]")
-@click.option("--columns", type=click.IntRange(2, 65_536), default=None, help="Cells across.  [default: 1800 for a turn, 320 for an image]")
+@click.option(
+    "--columns",
+    type=click.IntRange(2, 65_536),
+    default=None,
+    help="Cells across.  [default: a turn's firings at 600 rpm (a Velodyne's: 1800), 320 for an image]",
+)
 @click.option("--rows", type=click.IntRange(2, 65_536), default=None, help="Cells along an image's height.  [default: 160]")
 @click.option("--image-x", type=float, nargs=2, default=None, metavar="MIN MAX", help="Image x of an image's first and last column.")
 @click.option("--image-z", type=float, nargs=2, default=None, metavar="MIN MAX", help="Image z of an image's first and last row.")

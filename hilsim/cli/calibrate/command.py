@@ -48,12 +48,14 @@ class UnitFile(click.ParamType[Path]):
 )
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def calibrate(*, captures: tuple[Path, ...], output: Path | None, profile: str, sensor: str, as_json: bool) -> None:
-    """Learn a Velodyne unit from CAPTUREs of it, made while it stood still: its lasers, its encoder, its clock.
+    """Learn a Velodyne unit from CAPTUREs of it, made while it stood still: its lasers, its encoder, its clock. Of a Hesai (--profile), its calibration text.
 
     A minute in front of walls and a floor is enough. Each figure is printed with its number of samples, or with the reason why it was not learned.
     """
-    family, module = next(iter(family_parts("calibration").items()))  # one family can be calibrated
-    part: CalibrationPart = module.PART
+    parts = family_parts("calibration")
+    named = getattr(_profile(profile), "family", "") if profile else ""
+    family = named if named in parts else next(iter(parts))  # captures are of one family
+    part: CalibrationPart = parts[family].PART
     recordings = [_read(part, path, sensor, as_json=as_json) for path in captures]
     calibration = part.calibrate(recordings, _model(family, part.model(recordings[0]), captures[0].name, profile))
     if output is not None:
@@ -68,6 +70,8 @@ def calibrate(*, captures: tuple[Path, ...], output: Path | None, profile: str, 
 
 
 def _read(part: CalibrationPart, path: Path, sensor: str, *, as_json: bool) -> Any:
+    if part.reads_text:
+        return part.read(_text_lines(path), path.name, sensor)
     file = CaptureFile(path)
     with watched(file) as datagrams:
         recording = part.read(datagrams, path.name, sensor)
@@ -75,6 +79,20 @@ def _read(part: CalibrationPart, path: Path, sensor: str, *, as_json: bool) -> A
         for note in file.notes.lines():
             click.secho(f"note: {path.name}: {note}", fg="yellow", err=True)
     return recording
+
+
+def _text_lines(path: Path) -> list[str]:
+    try:
+        return path.read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        raise CaptureError(f"{path}: cannot be opened: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise CaptureError(f"{path}: must be a calibration text, got byte 0x{error.object[error.start]:02x} at {error.start}") from None
+
+
+def _profile(name: str) -> LidarSpec:
+    path = find_profile("sensors", name, Path())
+    return parse_profile(read_profile(path), str(path))
 
 
 def _model(family: str, model: str, name: str, profile: str) -> LidarSpec:
@@ -92,8 +110,7 @@ def _model(family: str, model: str, name: str, profile: str) -> LidarSpec:
     """
     names = [profile] if profile else shipped_names("sensors")
     for each in names:
-        path = find_profile("sensors", each, Path())
-        spec = parse_profile(read_profile(path), str(path))
+        spec = _profile(each)
         if getattr(spec, "family", "") == family and (profile or spec.model == model):
             return spec
     raise CaptureError(f"{name}: the profile must be of a {model}, got {' or '.join(names)}")

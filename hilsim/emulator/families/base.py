@@ -4,7 +4,7 @@ Kernels choose a packet format in ``emulator.families.packets`` alone (decision 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.emulator.plan import LidarPlan
+from hilsim.errors import require
 from hilsim.protocols.ethernet import LinkStyle
 from hilsim.sensor.clock import DeviceClock
 from hilsim.sensor.decimation import Decimation
@@ -26,6 +27,7 @@ from hilsim.sensor.unit.spread import UnitSpread
 from hilsim.world.scene.background import AzimuthGrid, ImageGrid
 
 SpecT = TypeVar("SpecT", bound=LidarSpec)
+_ELEVATION_TOLERANCE_DEG = 0.01
 
 
 class FlowLayout(NamedTuple):
@@ -231,7 +233,20 @@ class LidarFamily(ABC, Generic[SpecT]):
         Raises:
             ValueError: the cells are not of this model's channels, or the family sees no captured background.
         """
-        raise ValueError(self._without_background())
+        raise ValueError(f"a background must not be given for a {self.spec.model}: no maps are made of captures of such a sensor")
 
-    def _without_background(self) -> str:
-        return f"a background must not be given for a {self.spec.model}: no maps are made of captures of such a sensor"
+    def rows_by_elevation(self, grid: AzimuthGrid | ImageGrid, elevation_deg: Sequence[float]) -> npt.NDArray[np.int32]:
+        """``background_rows`` of a head that turns, whose channels have these elevations.
+
+        Raises:
+            ValueError: the rows have other elevations.
+        """
+        if not isinstance(grid, AzimuthGrid):
+            raise TypeError(f"grid must have cells of {self.grid_axes}, got {type(grid).__name__}")
+        fits = grid.rows == len(elevation_deg) and np.allclose(np.sort(elevation_deg), grid.elevation_deg, atol=_ELEVATION_TOLERANCE_DEG)
+        rule = (
+            f"rows of a background for a {self.spec.model} must be its {len(elevation_deg)} elevations from {min(elevation_deg):g} to "
+            f"{max(elevation_deg):g} deg, got {grid.rows} from {grid.elevation_deg[0]:g} to {grid.elevation_deg[-1]:g} deg"
+        )
+        require((fits, rule))
+        return np.argsort(np.argsort(elevation_deg, kind="stable")).astype(np.int32)

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Literal
 
 import numpy as np
+import numpy.typing as npt
 
 from hilsim.emulator.families.base import FlowLayout, LidarFamily
 from hilsim.emulator.plan import LidarPlan
@@ -30,7 +31,7 @@ from hilsim.sensor.unit.encoder import build_encoder
 from hilsim.sensor.unit.spec import UnitSpec
 from hilsim.sensor.unit.spread import UnitSpread
 from hilsim.units import NS_PER_S, TURN_CDEG
-from hilsim.world.scene.background import AzimuthGrid
+from hilsim.world.scene.background import AzimuthGrid, ImageGrid
 
 _SOURCE_PORT = 10_000
 _MINUTE_NS = 60_000_000_000
@@ -212,6 +213,10 @@ class HesaiFamily(LidarFamily[HesaiSpec]):
             elevation_deg=np.array(spec.elevations_deg),
             azimuth_offset_rad=np.radians(spec.azimuths_deg),
         )
+
+    def background_rows(self, grid: AzimuthGrid | ImageGrid) -> npt.NDArray[np.int32]:
+        """Row of each channel, by elevation."""
+        return self.rows_by_elevation(grid, self.spec.elevations_deg)
 
     @property
     def _step_cdeg(self) -> int:

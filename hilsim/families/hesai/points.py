@@ -32,16 +32,19 @@ class Angles(NamedTuple):
     azimuth_deg: tuple[float, ...]
 
 
-def decode_hesai(batch: DatagramArrays, chosen: npt.NDArray[np.bool_] | None = None, angles: Angles | None = None) -> npt.NDArray[Any]:
+def decode_hesai(
+    batch: DatagramArrays, chosen: npt.NDArray[np.bool_] | None = None, angles: Angles | None = None, *, with_empty: bool = False
+) -> npt.NDArray[Any]:
     """Decode the points of Hesai packets, in the order of their bytes.
 
     Args:
         batch: Datagrams, as ``capture.batches`` yields them.
         chosen: ``bool[n]``, selection of the sensor's packets; None: all.
         angles: Where the lasers look; None: where those of the model do nominally.
+        with_empty: Whether firings without a return are points, too, of range 0.
 
     Returns:
-        Points ``POINT_DTYPE[n]``, without those of no return and second ones that are copies; ``ring`` counts channels from the lowest, 0.
+        Points ``POINT_DTYPE[n]``, without those of no return, else once for each firing, and second ones that are copies; ``ring`` counts channels from the lowest, 0.
     """
     start = batch.start if chosen is None else batch.start[chosen]
     size = batch.size if chosen is None else batch.size[chosen]
@@ -50,7 +53,7 @@ def decode_hesai(batch: DatagramArrays, chosen: npt.NDArray[np.bool_] | None = N
         rows = np.flatnonzero(size == packet_size)
         if rows.size:
             payloads = batch.data[start[rows, None] + np.arange(packet_size)]
-            found.append(_decoded(model, payloads, rows, angles or Angles(model.elevation_deg, model.azimuth_deg)))
+            found.append(_decoded(model, payloads, rows, angles or Angles(model.elevation_deg, model.azimuth_deg), with_empty=with_empty))
     points = np.concatenate(found)
     return points[np.argsort(points["packet"], kind="stable")] if len(found) > 2 else points
 
@@ -75,19 +78,22 @@ def _records(payloads: npt.NDArray[np.uint8]) -> npt.NDArray[Any]:
     return np.ascontiguousarray(payloads).view(BY_SIZE[payloads.shape[1]][1])[:, 0]
 
 
-def _makes_point(packets: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """``bool[n, blocks, channels]``: returns, but for the second of two equal ones."""
+def _makes_point(packets: npt.NDArray[Any], *, with_empty: bool = False) -> npt.NDArray[np.bool_]:
+    """``bool[n, blocks, channels]``: returns, but for the second of two equal ones; ``with_empty`` the first of each firing without a return, too."""
     units = packets["blocks"]["units"]
     makes_point = units["distance"] > 0
+    is_empty = ~makes_point & with_empty
     is_dual = _RETURNS[packets["tail"]["mode"]] > 1
+    is_empty[is_dual, ::2] &= is_empty[is_dual, 1::2]
+    is_empty[is_dual, 1::2] = False
     makes_point[is_dual, 1::2] &= units[is_dual, 1::2] != units[is_dual, ::2]
-    return np.asarray(makes_point)
+    return np.asarray(makes_point | is_empty)
 
 
-def _decoded(model: Model, payloads: npt.NDArray[np.uint8], packets: npt.NDArray[np.intp], angles: Angles) -> npt.NDArray[Any]:
+def _decoded(model: Model, payloads: npt.NDArray[np.uint8], packets: npt.NDArray[np.intp], angles: Angles, *, with_empty: bool) -> npt.NDArray[Any]:
     """Points of packets ``uint8[n, size]`` of one model."""
     sent = _records(payloads)
-    packet, block, channel = np.nonzero(_makes_point(sent))
+    packet, block, channel = np.nonzero(_makes_point(sent, with_empty=with_empty))
     tail, returns = sent["tail"][packet], _RETURNS[sent["tail"]["mode"]][packet]
     block_ns = np.stack([model.block_ns(number) for number in (1, 2)])
     firing_ns = np.array(model.firing_ns)[channel]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from hilsim.capture.batches import DatagramArrays
 from hilsim.compilation.jit import constant, kernel, signed
-from hilsim.errors import CaptureError, require
+from hilsim.errors import CaptureError
 from hilsim.families.velodyne.protocol.data import BLOCKS, DATA_PACKET_SIZE, RECORDS_PER_BLOCK, RETURNS_BY_MODE_BYTE
 from hilsim.families.velodyne.protocol.firing import (
     RecordFirings,
@@ -28,7 +28,7 @@ from hilsim.families.velodyne.recognition import VelodyneKind
 from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.families.velodyne.stream import stacked_packets
 from hilsim.protocols.recognise import PacketKind
-from hilsim.read.background.compensation import STANDING, Compensation, into_first_frame, polar
+from hilsim.read.background.compensation import STANDING, Compensation, into_first_frame, polar, row_edges_rad
 from hilsim.read.background.part import Batches, Counter, FoundSensor, GridSetting, MapSource, starts_with
 from hilsim.read.background.table import EMPTY, FOREIGN, OUTSIDE, PACKETS, RETURNS, USED, CellTable, count_return, has_room
 from hilsim.sensor.specs import LidarSpec
@@ -73,15 +73,12 @@ class TurningPlan(NamedTuple):
 def build_turning_plan(geometry: FiringGeometry, grid: AzimuthGrid, product: int, moved: Compensation = STANDING, epoch_ns: int = 0) -> TurningPlan:
     """Build the parameters for a model's packets with factory byte ``product``."""
     elevation_deg = np.array(geometry.elevation_deg)
-    rows_deg = np.array(grid.elevation_deg)
-    middles = (rows_deg[1:] + rows_deg[:-1]) / 2
-    outer = (rows_deg[0] - (middles[0] - rows_deg[0]), rows_deg[-1] + (rows_deg[-1] - middles[-1])) if middles.size else (-90.0, 90.0)
     return TurningPlan(
         grid.columns,
         product,
-        np.tile(np.searchsorted(rows_deg, elevation_deg), RECORDS_PER_BLOCK // elevation_deg.size).astype(np.int64),
+        np.tile(np.searchsorted(grid.elevation_deg, elevation_deg), RECORDS_PER_BLOCK // elevation_deg.size).astype(np.int64),
         build_record_firings(geometry),
-        np.radians(np.concatenate(([outer[0]], middles, [outer[1]]))),
+        row_edges_rad(grid.elevation_deg),
         epoch_ns,
         moved,
     )
@@ -256,10 +253,7 @@ class VelodyneSource(MapSource):
         if geometry is None:
             models = ", ".join(sorted(_GEOMETRIES))
             raise CaptureError(f"{where}: the model must be one of {models}, got {sensor} with product byte 0x{self.product:02x}")
-        require(
-            (setting.rows is None, f"rows must be left to a sensor that turns (one a laser), got {setting.rows}"),
-            (setting.image_x is None and setting.image_z is None, "image x and z must not be given for a rotating sensor"),
-        )
+        setting.check_turning()
         return AzimuthGrid(columns=setting.columns or DEFAULT_COLUMNS, elevation_deg=geometry.rows_deg)
 
     def counter(self, grid: Grid, named: LidarSpec | None, moved: Compensation, epoch_ns: int) -> Counter:

@@ -10,7 +10,6 @@ import numpy.typing as npt
 
 from hilsim.emulator.families.base import FlowLayout, LidarFamily
 from hilsim.emulator.plan import LidarPlan
-from hilsim.errors import require
 from hilsim.families.velodyne.packets import VelodynePlan
 from hilsim.families.velodyne.protocol.data import BLOCKS, DATA_PACKET_SIZE, DATA_PORT, RECORDS_PER_BLOCK, ReturnMode, factory_bytes
 from hilsim.families.velodyne.protocol.models import BY_NAME
@@ -31,7 +30,6 @@ from hilsim.sensor.unit.spec import UnitSpec
 from hilsim.sensor.unit.spread import UnitSpread
 from hilsim.world.scene.background import AzimuthGrid, ImageGrid
 
-_ELEVATION_TOLERANCE_DEG = 0.01
 _MINUTE_NS = 60_000_000_000
 _HOUR_S = 3600
 
@@ -180,16 +178,7 @@ class VelodyneFamily(LidarFamily[VelodyneSpec]):
 
     def background_rows(self, grid: AzimuthGrid | ImageGrid) -> npt.NDArray[np.int32]:
         """Row of each channel, by elevation."""
-        if not isinstance(grid, AzimuthGrid):
-            raise TypeError(f"grid must have cells of {self.grid_axes}, got {type(grid).__name__}")
-        elevation_deg = np.array([channel.elevation_deg for channel in self.spec.channels])
-        fits = grid.rows == elevation_deg.size and np.allclose(np.sort(elevation_deg), grid.elevation_deg, atol=_ELEVATION_TOLERANCE_DEG)
-        rule = (
-            f"rows of a background for a {self.spec.model} must be its {elevation_deg.size} elevations from {min(elevation_deg):g} to "
-            f"{max(elevation_deg):g} deg, got {grid.rows} from {grid.elevation_deg[0]:g} to {grid.elevation_deg[-1]:g} deg"
-        )
-        require((fits, rule))
-        return np.argsort(np.argsort(elevation_deg, kind="stable")).astype(np.int32)
+        return self.rows_by_elevation(grid, [channel.elevation_deg for channel in self.spec.channels])
 
 
 FAMILY = VelodyneFamily

@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hilsim.capture.datagram import CapturedDatagram
-
 
 @dataclass(frozen=True, kw_only=True)
 class CalibrationPart:
@@ -18,11 +16,13 @@ class CalibrationPart:
         lines: Lines of a calibration, each with whether its figure was learned.
         to_json: A calibration as plain values.
         unit_toml: File of the unit, by a calibration and hilsim's version.
+        reads_text: Whether ``read`` gets the lines of a text in place of datagrams.
     """
 
-    read: Callable[[Iterable[CapturedDatagram], str, str], Any]
+    read: Callable[[Iterable[Any], str, str], Any]
     model: Callable[[Any], str]
     calibrate: Callable[[Sequence[Any], Any], Any]
     lines: Callable[[Any], list[tuple[str, bool]]]
     to_json: Callable[[Any], dict[str, Any]]
     unit_toml: Callable[[Any, str], str]
+    reads_text: bool = False

@@ -1,7 +1,11 @@
 """Motion compensation: points of a moving sensor in its initial frame, from the poses of its carrier."""
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from hilsim.compilation.jit import kernel
 from hilsim.units import CDEG_PER_RAD
@@ -57,3 +61,11 @@ def polar(point_m: Vector) -> tuple[float, float, float]:
     x, y, z = point_m
     level_m = math.sqrt(x * x + y * y)
     return math.atan2(x, y) * CDEG_PER_RAD, math.atan2(z, level_m), math.sqrt(level_m * level_m + z * z)
+
+
+def row_edges_rad(elevation_deg: Sequence[float]) -> npt.NDArray[np.float64]:
+    """``float64[rows + 1]``, elevations that bound rows of increasing ``elevation_deg``."""
+    rows_deg = np.array(elevation_deg)
+    middles = (rows_deg[1:] + rows_deg[:-1]) / 2
+    outer = (rows_deg[0] - (middles[0] - rows_deg[0]), rows_deg[-1] + (rows_deg[-1] - middles[-1])) if middles.size else (-90.0, 90.0)
+    return np.radians(np.concatenate(([outer[0]], middles, [outer[1]])))

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.capture.batches import DatagramArrays
+from hilsim.errors import require
 from hilsim.protocols.recognise import PacketKind
 from hilsim.read.background.compensation import Compensation
 from hilsim.read.background.table import CellTable
@@ -43,6 +44,13 @@ class GridSetting:
     rows: int | None = None
     image_x: tuple[float, float] | None = None
     image_z: tuple[float, float] | None = None
+
+    def check_turning(self) -> None:
+        """Raise ``ValueError`` for what does not apply to a sensor that turns."""
+        require(
+            (self.rows is None, f"rows must be left to a sensor that turns (one a laser), got {self.rows}"),
+            (self.image_x is None and self.image_z is None, "image x and z must not be given for a rotating sensor"),
+        )
 
 
 class ReadableCapture(NamedTuple):

@@ -7,6 +7,8 @@ import asyncio
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from hilsim.assembly.build import sensor_flows, source_mac
 from hilsim.config.script import SensorChange
 from hilsim.daemon.interfaces.controlled import ControlledPackets
@@ -69,12 +71,12 @@ class RigPackets(ControlledPackets[HesaiState, Conditions]):
         """Take a sensor of the rig."""
         super().__init__(sensor)
         self._applied = values_of(self._family)
-        setting, spec = sensor.setting, self._family.spec
+        setting, spec, plan = sensor.setting, self._family.spec, sensor.lidar.plan
         self._unit = Unit(
             model=spec.model,
             serial=sensor.web.serial or f"{spec.model.upper()}{_FIRST_SERIAL + setting.stream}",
             mac=parse_mac(source_mac(sensor.spec, setting)),
-            angles_deg=tuple(zip(spec.elevations_deg, spec.azimuths_deg, strict=True)),
+            angles_deg=tuple(zip(plan.elevation_deg.tolist(), np.degrees(plan.azimuth_offset_rad).tolist(), strict=True)),  # the unit's own
             is_counted=spec.is_counted,
         )
 

@@ -9,6 +9,7 @@ import pytest
 
 from hilsim.config.tables.sensor import NetworkSpec, SensorSpec, SensorWebSpec
 from hilsim.daemon.parts import RigClock
+from hilsim.emulator.planning import build_lidar_plan
 from hilsim.errors import ConfigError
 from hilsim.families.hesai.daemon.packets import RigPackets, keys_of, values_of
 from hilsim.families.hesai.daemon.sensor import HesaiSensor
@@ -75,6 +76,7 @@ class Rig:
 
     def __init__(self, **setup):
         self.setting = lidar_setting(hesai("xt32"), **setup)
+        self.plan = build_lidar_plan(self.setting, seed=0, utc_epoch_ns=0)
         self.made, self.sent_to, self.silent, self.is_refusing = [], [], None, False
         self.spec = SensorSpec(name="top", profile="xt32", network=NetworkSpec(source="127.0.90.2"))
         self.web, self.changes, self.saved_file, self.answers = SensorWebSpec(serial="XT-7"), self, None, True
@@ -82,7 +84,7 @@ class Rig:
 
     @property
     def lidar(self):
-        return SimpleNamespace(setting=self.setting)
+        return SimpleNamespace(setting=self.setting, plan=self.plan)
 
     def follows_time(self, _rig_ns):
         return True
