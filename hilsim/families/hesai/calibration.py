@@ -29,12 +29,14 @@ class _Calibration(NamedTuple):
 
 def _read(lines: Iterable[str], name: str, _: str) -> _Text:
     channels: dict[int, tuple[int, float, float]] = {}
-    for number, line in enumerate(lines, 1):
-        if not line.strip() or (not channels and line.lower().startswith(("channel", "laser"))):
-            continue
+    rows = [(number, line.strip()) for number, line in enumerate(lines, 1) if line.strip()]
+    header = next((place for place, (_, line) in enumerate(rows) if line.lower().startswith(("channel", "laser"))), -1)
+    for number, line in rows[header + 1 :]:  # before the header there may be a mark and a version
+        if (number, line) == rows[-1] and "," not in line:
+            continue  # a hash of the lines before
         fields = line.split(",")
         if len(fields) != len(_COLUMNS):
-            raise CaptureError(f"{name}: line {number} must be channel, elevation and azimuth, got {line.strip()!r}")
+            raise CaptureError(f"{name}: line {number} must be channel, elevation and azimuth, got {line!r}")
         values = []
         for column, field in zip(_COLUMNS, fields, strict=True):
             try:

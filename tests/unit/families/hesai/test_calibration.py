@@ -41,6 +41,12 @@ def test_a_text_becomes_a_unit_whose_ptc_answers_with_it(tmp_path):
     assert json.loads(calibrated(tmp_path, ROWS, "--json").output)["unit"]["laser"][0] == {"elevation_error_deg": -0.09, "azimuth_error_deg": 0.125}
 
 
+def test_a_mark_before_the_header_and_a_hash_at_the_end_are_no_channels(tmp_path):
+    whole = calibrated(tmp_path, ROWS).output
+    (tmp_path / "angles.csv").write_text("\n".join(["EEFF", "1,1", "Laser id,Elevation,Azimuth", *ROWS, "5f" * 32]))
+    assert CliRunner().invoke(calibrate, [str(tmp_path / "angles.csv"), "--profile", "xt32"]).output == whole
+
+
 @pytest.mark.parametrize(
     ("rows", "fault"),
     [
