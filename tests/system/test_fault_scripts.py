@@ -160,6 +160,7 @@ def test_what_receivers_get_of_a_script_is_what_it_gives_and_a_recording_replaye
     lived, played = payloads_of(tmp_path / "lived.pcap"), payloads_of(tmp_path / "played.pcap")
     for port, payloads in lived.items():
         assert_played(payloads, played[port])
+        assert set(heard[port]) <= set(payloads)
         sent = iter(payloads)
         assert all(payload in sent for payload in heard[port])  # in their order
         assert len(heard[port]) + dropped[port] == len(payloads) > 100
