@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from ipaddress import IPv4Address
+from itertools import chain
 from types import TracebackType
 from typing import Self
 
@@ -27,6 +28,7 @@ _IP_PKTINFO = 8
 _TIMESPEC = struct.Struct("@ll")
 _LARGEST_PAYLOAD = 65535
 _MAX_AT_ONCE = 512
+_ALL_NS = 1 << 63
 _RECEIVE_BUFFER_SIZE = 4 << 20
 
 
@@ -73,8 +75,11 @@ class Listener:
         return tuple(sock.getsockname()[1] for sock in self._sockets)
 
     async def batches(self) -> AsyncIterator[list[CapturedDatagram]]:
-        """Yield the datagrams received since the last time, in the order of the kernel's stamps, until cancelled or left."""
-        loop = asyncio.get_running_loop()
+        """Yield the datagrams received since the last time, in the order of the kernel's stamps, until cancelled or left.
+
+        A reader that lags finds more on one socket than it takes at once; what came later on the others waits for it.
+        """
+        loop, waiting = asyncio.get_running_loop(), list[CapturedDatagram]()
         arrived = asyncio.Event()
         for sock in self._sockets:
             loop.add_reader(sock, arrived.set)
@@ -82,9 +87,15 @@ class Listener:
             while True:
                 await arrived.wait()
                 arrived.clear()
-                batch = [datagram for sock in self._sockets for datagram in self._drain(sock)]
+                drained = [self._drain(sock) for sock in self._sockets]
+                known_ns = min((found[-1].host_stamp_ns for found in drained if len(found) == _MAX_AT_ONCE), default=_ALL_NS)
+                waiting = sorted(chain(waiting, *drained), key=lambda datagram: datagram.host_stamp_ns)
+                batch = [datagram for datagram in waiting if datagram.host_stamp_ns <= known_ns]
+                waiting = waiting[len(batch) :]
+                if waiting:
+                    arrived.set()
                 if batch:
-                    yield sorted(batch, key=lambda datagram: datagram.host_stamp_ns)
+                    yield batch
         finally:
             for sock in self._sockets:
                 loop.remove_reader(sock)

@@ -152,6 +152,7 @@ def test_what_receivers_get_of_a_script_is_what_it_gives_and_a_recording_replaye
             heard[each.port] += [payload for payload, _ in each.drain()]
     made, epoch_ns = control.script(), json.loads(commands.run("control", tmp_path / "control", '{"do": "rig"}').stdout)["utc_epoch_ns"]
     lived_s = stopped_s(running, control)
+    unrecorded = int(running.await_log(r'"unrecorded_packets": (\d+)')[1])
     dropped = {each.port: each.dropped for each in receivers}
     for each in receivers:
         heard[each.port] += [payload for payload, _ in each.drain()]
@@ -160,8 +161,9 @@ def test_what_receivers_get_of_a_script_is_what_it_gives_and_a_recording_replaye
     lived, played = payloads_of(tmp_path / "lived.pcap"), payloads_of(tmp_path / "played.pcap")
     for port, payloads in lived.items():
         assert_played(payloads, played[port])
-        assert set(heard[port]) <= set(payloads)
-        sent = iter(payloads)
-        assert all(payload in sent for payload in heard[port])  # in their order
-        assert len(heard[port]) + dropped[port] == len(payloads) > 100
+        assert len(payloads) > 100
+        known, sent = set(payloads), iter(payloads)
+        assert all(payload in sent for payload in heard[port] if payload in known)  # in their order
+        assert sum(payload not in known for payload in heard[port]) <= unrecorded  # a machine that stands still for two seconds
+    assert sum(map(len, heard.values())) + sum(dropped.values()) == sum(map(len, lived.values())) + unrecorded
     assert_replayed(tmp_path, tmp_path / "lived.pcap")

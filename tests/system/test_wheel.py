@@ -26,7 +26,7 @@ def test_it_runs_the_demo(installed_wheel, tmp_path, udp_socket):
     driver = udp_socket()
     driver.settimeout(10.0)
     port = driver.getsockname()[1]
-    installed_wheel.run("hilsim", "run", "demo", "--quiet", "--to", f"127.0.0.1:{port}", "--duration-s", "1", cwd=tmp_path)
+    installed_wheel.run("hilsim", "run", "demo", "--quiet", "--to", f"127.0.0.1:{port}", "--duration-s", "1", "--set", "metrics.port=0", cwd=tmp_path)
     payload = driver.recv(2000)
     assert (len(payload), payload[1204:]) == (1206, bytes([ReturnMode.STRONGEST, Product.VLP_16]))
 

@@ -66,6 +66,20 @@ async def test_the_stamp_is_the_kernels_and_not_that_of_reading():
 
 
 @pytest.mark.asyncio
+async def test_a_reader_that_lags_gets_datagrams_of_two_ports_in_the_order_they_arrived(monkeypatch):
+    """More wait on one port than is taken at once, and fewer on the other: the other's last ones came after them."""
+    monkeypatch.setattr(live, "_MAX_AT_ONCE", 8)
+    sent = [bytes([number]) for number in range(100)]
+    async with Listener(host="127.0.0.1", ports=(0, 0)) as listener:
+        many, few = listener.bound_ports()
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+            for number, payload in enumerate(sent):
+                sender.sendto(payload, ("127.0.0.1", few if number % 20 == 19 else many))
+        taken = await asyncio.wait_for(take(listener, len(sent)), 10)
+    assert [datagram.payload for datagram in taken] == sent
+
+
+@pytest.mark.asyncio
 async def test_datagrams_of_two_ports_come_in_the_order_they_arrived():
     async with Listener(host="127.0.0.1", ports=(0, 0)) as listener:
         first, second = listener.bound_ports()
