@@ -71,6 +71,7 @@ class Purpose(IntEnum):
     COLUMN_TIME = 90
     PHOTONS = 91
     UNIT_SIGNAL = 92
+    ENCODER_TIMER = 93
     FAULT_SHARE = 100
     FAULT_ECHO = 101
     FAULT_ERROR = 102

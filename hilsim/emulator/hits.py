@@ -32,7 +32,8 @@ from hilsim.world.scene.world import World
 _GAP = constant(Purpose.GAP)
 _POROSITY, _TRANSMISSION, _GAP_SIZE = constant(Optic.POROSITY), constant(Optic.TRANSMISSION), constant(Optic.GAP)
 _RETRO, _MIRROR, _GLOSS = constant(Optic.RETRO), constant(Optic.MIRROR), constant(Optic.GLOSS)
-_REFLECTIVITY, _TEXTURE, _TEXTURE_SIZE = constant(Optic.REFLECTIVITY), constant(Optic.TEXTURE), constant(Optic.TEXTURE_SIZE)
+_REFLECTIVITY, _RELIEF = constant(Optic.REFLECTIVITY), constant(Optic.RELIEF)
+_TEXTURE, _TEXTURE_SIZE = constant(Optic.TEXTURE), constant(Optic.TEXTURE_SIZE)
 _FLAW, _FLAW_SIZE = constant(Optic.FLAW), constant(Optic.FLAW_SIZE)
 _SYNTHETIC_ONLY, _NEAREST = constant(OverlayRule.SYNTHETIC_ONLY), constant(OverlayRule.NEAREST)
 
@@ -157,7 +158,7 @@ def collect(rare: Rare | None, plan: LidarPlan, world: World, rays: Rays, count:
         rule = rare.overlay.rule
     width_m, spread = 2.0 * plan.beam.width_m, 2.0 * plan.beam.spread
     # Of a firing's rays on one surface the first one, mostly the beam's axis, gives the texture of all, with the contrast that a spot as wide shows.
-    noise, of_firing, of_surface, of_instance = 0.0, -1, -1, -1
+    noise, depth_m, of_firing, of_surface, of_instance = 0.0, 0.0, -1, -1, -1
     is_first = travelled_m[0] == 0.0
     if is_first and rule == _SYNTHETIC_ONLY:
         meet_sole_surfaces(plan, world, workspace)
@@ -193,7 +194,8 @@ def collect(rare: Rare | None, plan: LidarPlan, world: World, rays: Rays, count:
                 turn = (orientation[thing, 0], orientation[thing, 1], orientation[thing, 2], orientation[thing, 3])
                 x_m, y_m, z_m = within((position_m[thing, 0], position_m[thing, 1], position_m[thing, 2]), turn, (x_m, y_m, z_m))
         if is_new:
-            noise = texture_noise(x_m, y_m, z_m, float(optics[surface, _TEXTURE_SIZE]), width_m + spread * hit_m)
+            noise, depth = texture_noise(x_m, y_m, z_m, float(optics[surface, _TEXTURE_SIZE]), width_m + spread * hit_m)
+            depth_m = depth * float(optics[surface, _RELIEF])
             of_firing, of_surface, of_instance = firing, surface, instance[ray]
         if has_gaps:
             porosity = _opening(seed, porosity, gap_m, (x_m, y_m, z_m))
@@ -207,7 +209,7 @@ def collect(rare: Rare | None, plan: LidarPlan, world: World, rays: Rays, count:
             light = 0.0
             if share[ray] > 0.0:
                 light = returned(float(optics[surface, _REFLECTIVITY]), float(optics[surface, _GLOSS]), cosine[ray], texture, noise)
-            value[firing, at, RANGE] = hit_m
+            value[firing, at, RANGE] = hit_m + depth_m if texture > 0.0 else hit_m
             value[firing, at, ENERGY] = share[ray] * (1.0 - porosity) * (1.0 - mirror) * (1.0 - mirror) * light / (far_m * far_m)
             value[firing, at, COSINE] = cosine[ray]
             value[firing, at, RETRO] = optics[surface, _RETRO]

@@ -17,6 +17,7 @@ from hilsim.compilation.lanes import (
     greater_lanes,
     lesser_lanes,
     load_lanes,
+    select,
     spread,
     store_lanes,
 )
@@ -34,7 +35,7 @@ NEAREST_HIT_M = 0.01
 """Shortest range whose square an energy is divided by."""
 _REFLECTIVITY, _RETRO, _GLOSS = constant(Optic.REFLECTIVITY), constant(Optic.RETRO), constant(Optic.GLOSS)
 _POROSITY, _TRANSMISSION, _MIRROR = constant(Optic.POROSITY), constant(Optic.TRANSMISSION), constant(Optic.MIRROR)
-_TEXTURE, _TEXTURE_SIZE, _FLAW = constant(Optic.TEXTURE), constant(Optic.TEXTURE_SIZE), constant(Optic.FLAW)
+_TEXTURE, _TEXTURE_SIZE, _FLAW, _RELIEF = constant(Optic.TEXTURE), constant(Optic.TEXTURE_SIZE), constant(Optic.FLAW), constant(Optic.RELIEF)
 _FIRING, _SURFACE, _OBJECT = 0, 1, 2
 _MOMENT, _TOTAL, _OF_RETRO, _SHARE = 0, 1, 2, 4
 _NO_LANES = constant(0)
@@ -63,7 +64,7 @@ def meet_sole_surfaces(plan: LidarPlan, world: World, workspace: Workspace) -> N
     sums_up = leaves_hits(plan.rare, plan)
     keeps_hits = workspace.keeps_hits
     groups = workspace.noise.shape[1] // WIDTH
-    rows, energies = np.zeros((3, WIDTH), np.int32), np.empty((sub_rays, WIDTH), np.float64)
+    rows, energies = np.zeros((3, WIDTH), np.int32), np.empty((sub_rays + 1, WIDTH), np.float64)
     for sequence in range(sequences):
         for group in range(groups):
             alike = 0
@@ -90,7 +91,7 @@ def meet_sole_surfaces(plan: LidarPlan, world: World, workspace: Workspace) -> N
             of_first, away_m = firings * np.int32(sub_rays), gather(range_m, firings, 0)
             reflectivity, gloss = doubles(gather(optics, surfaces, _REFLECTIVITY)), doubles(gather(optics, surfaces, _GLOSS))
             texture, of_retro = doubles(gather(optics, surfaces, _TEXTURE)), doubles(gather(optics, surfaces, _RETRO))
-            noise = spread(0.0)
+            noise, depth_m = spread(0.0), spread(0.0)
             if bits_of(texture > 0.0) & alike != 0:
                 x_m = gather(origin_m, of_first, 0) + doubles(away_m * gather(direction, of_first, 0)) - gather(position_m, things, 0)
                 y_m = gather(origin_m, of_first, 1) + doubles(away_m * gather(direction, of_first, 1)) - gather(position_m, things, 1)
@@ -98,7 +99,9 @@ def meet_sole_surfaces(plan: LidarPlan, world: World, workspace: Workspace) -> N
                 qx, qy, qz = gather(orientation, things, 1), gather(orientation, things, 2), gather(orientation, things, 3)
                 x_m, y_m, z_m = rotate((0.0 - gather(orientation, things, 0), qx, qy, qz), (x_m, y_m, z_m))  # back: -q is the rotation of q
                 size_m = doubles(gather(optics, surfaces, _TEXTURE_SIZE))
-                noise = texture_noises(x_m, y_m, z_m, size_m, doubles(away_m) * spread_ratio + width_m)
+                noise, depth_m = texture_noises(x_m, y_m, z_m, size_m, doubles(away_m) * spread_ratio + width_m)
+                depth_m = select(texture > 0.0, depth_m * doubles(gather(optics, surfaces, _RELIEF)), 0.0)
+            store_lanes(energies, sub_rays, depth_m)
             nearest_m, farthest_m = spread(math.inf), spread(-math.inf)
             total, moment, retro, lambertian = spread(0.0), spread(0.0), spread(0.0), spread(0.0)
             for ray in range(sub_rays):
@@ -107,6 +110,7 @@ def meet_sole_surfaces(plan: LidarPlan, world: World, workspace: Workspace) -> N
                     far_m = greater_lanes(hit_m, NEAREST_HIT_M)
                     energy = share[ray] * returned_by_all(reflectivity, gloss, facing, texture, noise) / (far_m * far_m)
                 store_lanes(energies, ray, energy)
+                hit_m = hit_m + depth_m
                 nearest_m, farthest_m = lesser_lanes(nearest_m, hit_m), greater_lanes(farthest_m, hit_m)
                 total, moment, retro = total + energy, moment + energy * hit_m, retro + energy * of_retro
                 lambertian = lambertian + energy * hit_m * hit_m
@@ -126,7 +130,7 @@ def meet_sole_surfaces(plan: LidarPlan, world: World, workspace: Workspace) -> N
                 hit_count[firing] = sub_rays
                 for at in range(sub_rays if keeps_hits or summed >> lane & 1 == 0 else 0):
                     ray = firing * sub_rays + at
-                    value[firing, at, RANGE] = range_m[firing, at]
+                    value[firing, at, RANGE] = range_m[firing, at] + energies[sub_rays, lane]
                     value[firing, at, ENERGY] = energies[at, lane]
                     value[firing, at, COSINE] = cosine[firing, at]
                     value[firing, at, RETRO] = optics[surface, _RETRO]

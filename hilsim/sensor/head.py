@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hilsim.compilation.jit import borrowing_kernel, constant
-from hilsim.rng import Purpose, normal, uniform
+from hilsim.compilation.jit import borrowing_kernel
+from hilsim.rng import Purpose, uniform
 from hilsim.sensor.clock import DeviceClock, scaled_down, scaled_up
 from hilsim.sensor.setup import DEFAULT_RATE_RPM, SensorSetup
 from hilsim.sensor.unit.encoder import Encoder, RateJitterSpec, encoder_code, encoder_error_cdeg
@@ -31,7 +31,6 @@ _LOCKED_SWING_TURNS = 0.38 * math.sqrt(2.0) / 360.0
 _CONTINUATION_STEPS = 60
 _PASSAGE_STEPS = 3
 """Each divides the error by the relative swing of the rate, hundreds of times."""
-_ENCODER_NOISE = constant(Purpose.ENCODER_NOISE)
 
 
 class Head(NamedTuple):
@@ -203,8 +202,7 @@ def head_reading_cdeg(head: Head, encoder: Encoder, device_ns: int, sequence: in
     """
     angle = (head_turns(head, device_ns) + slipped) * TURN_CDEG
     angle += encoder_error_cdeg(encoder, angle, sequence)
-    noise = encoder.noise_cdeg * normal(encoder.seed, encoder.stream, sequence, _ENCODER_NOISE) if encoder.noise_cdeg > 0.0 else 0.0
-    return encoder_code(encoder, angle, noise)
+    return encoder_code(encoder, angle, sequence)
 
 
 def continued_head(former: Head, head: Head, device_ns: int) -> Head:

@@ -20,7 +20,16 @@ def of_unit(spec: VelodyneSpec, setup: SensorSetup, learned: UnitSpec, spread: U
     encoder = learned.encoder or tuple(drawn_encoder(entry, spread, draws) for entry in spread.encoder or spec.encoder)
     jitter = learned.rate_jitter or _rate_jitter(spec, setup, spread, draws)
     phase_deg = next(phase for phase in (setup.phase_deg, learned.phase_deg, draws.phase_deg(spread)) if phase is not None)
-    unit = replace(spec, encoder=encoder, rate_jitter=jitter, position=learned.position or spec.position)
+    noise = draws.logarithmic(spread.range_noise_ratio, 5, Purpose.UNIT_SIGNAL) or 1.0
+    detector = replace(spec.detector, range_noise_weak_m=noise * spec.detector.range_noise_weak_m)
+    unit = replace(
+        spec,
+        encoder=encoder,
+        rate_jitter=jitter,
+        position=learned.position or spec.position,
+        detector=detector,
+        range_noise_m=noise * spec.range_noise_m,
+    )
     return unit, replace(setup, phase_deg=phase_deg)
 
 
@@ -34,7 +43,7 @@ def drawn_encoder(entry: EncoderSpec, spread: UnitSpread, draws: UnitDraws) -> E
     offset_rpm = entry.rate_offset_rpm + spread.rate_offset_ratio * entry.rate_rpm * draws.normal(0, Purpose.UNIT_HEAD)
     noise_cdeg = entry.noise_cdeg * (draws.logarithmic(spread.encoder_noise_ratio, 1, Purpose.UNIT_ENCODER) or 1.0)
     offset_rpm = min(max(offset_rpm, -_MAX_OFFSET_RPM), _MAX_OFFSET_RPM)
-    return replace(entry, class_shares=shares, curve=curve, noise_cdeg=noise_cdeg, rate_offset_rpm=offset_rpm)
+    return replace(entry, class_shares=shares, curve=curve, count_zero_cdeg=begin, noise_cdeg=noise_cdeg, rate_offset_rpm=offset_rpm)
 
 
 def _rate_jitter(spec: VelodyneSpec, setup: SensorSetup, spread: UnitSpread, draws: UnitDraws) -> RateJitterSpec:

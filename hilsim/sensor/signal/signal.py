@@ -214,7 +214,7 @@ def _drawn_ripple_m(spec: SignalSpec, key: np.uint64, streams: list[int]) -> npt
     """Draw a unit's ripple: a laser has the values of the one before it a firing sequence later, as three VLP-16s show; so does the second harmonic's share."""
     if spec.ripple_m == 0.0:
         return np.zeros((1, len(streams)))
-    amplitude_m = spec.ripple_m * (0.75 + 0.5 * uniform(key, streams[0], _RIPPLE, _UNIT))
+    amplitude_m = spec.ripple_m * (0.67 + 0.66 * uniform(key, streams[0], _RIPPLE, _UNIT))
     sequence, laser = np.mgrid[:RIPPLE_SEQUENCES, : len(streams)]
     angle = 2.0 * np.pi * ((sequence - laser) / RIPPLE_SEQUENCES + uniform(key, streams[0], _RIPPLE_PHASE, _UNIT))
     return np.asarray(amplitude_m * (np.cos(angle) + _SECOND_HARMONIC * np.sin(2.0 * angle)))

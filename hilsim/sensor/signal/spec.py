@@ -23,7 +23,7 @@ class SignalSpec:
         correction_codes: Largest range correction, in counts of ``range_unit_mm``, that depends on laser and reflectivity byte; 0: none.
         correction_changes_per_byte: Mean number of steps of that correction from a byte to the next.
         correction_straddle_ratio: Share of bytes within which that correction changes.
-        ripple_m: Mean amplitude of a range error that repeats every five firing sequences; each unit has its own amplitude, 0.75 to 1.25 of it, and phase.
+        ripple_m: Mean amplitude of a range error that repeats every five firing sequences; each unit has its own amplitude, 0.67 to 1.33 of it, and phase.
         split_distance_m: Least gap between the ranges of two surfaces in a beam at which the beam counts as split.
         split_loss_ratio: Share of firings with a split beam that return nothing.
         split_light_ratio: Least share of their light that the two echoes of a split beam keep in dual mode: those of each firing keep a share of this to 1, evenly;

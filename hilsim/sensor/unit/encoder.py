@@ -1,8 +1,12 @@
 """The encoder of a rotating head: its errors as settings, and its reading.
 
-The true angle gets white noise, slow noise and a curve that is fixed over the turn; then the encoder's grid; then the conversion to hundredths of a degree,
-whose classes modulo 20 (0.2 deg) are not equally wide. So real units report one class of the azimuth modulo 5 less often than the others (14 % instead of 20 % at
-600 rpm), or one more often (31 % at 1200 rpm).
+The true angle gets white noise, slow noise and a curve that is fixed over the turn; then it is read in one of two ways.
+
+A counting encoder passes an edge about every 0.05 deg; four such counts of unequal width recur, as of a quadrature encoder with 1,800 lines. Between edges the
+reading goes on as fast as the count before lasted, in whole ticks of a coarse timer, and waits for the next edge at the last hundredth. So a reading soon after an
+edge is exact and one long after it is not, and one class of the azimuth modulo 5 is reported less often than the others: 14 % instead of 20 % at 600 rpm.
+
+Any other: the encoder's grid, then the conversion to hundredths of a degree, whose classes modulo 20 (0.2 deg) are not equally wide.
 """
 
 import math
@@ -15,16 +19,25 @@ import numpy.typing as npt
 
 from hilsim.compilation.jit import borrowing_kernel, constant
 from hilsim.errors import require
-from hilsim.rng import Purpose, normal
+from hilsim.rng import Purpose, normal, uniform
 from hilsim.units import TURN_CDEG
 
 CLASSES = 20
 """Classes of azimuths: hundredths of a degree modulo 0.2 deg, of which real encoders have 1,800 a turn."""
+COUNTS = 4
+"""Counts of a counting encoder in as many hundredths of a degree as there are classes."""
 MAX_HARMONICS = 36
 _CURVE_POINTS = 512
+_MEAN_POINTS = 2000
+_GOLDEN_RATIO = 0.6180339887498949
+"""Its multiples are evenly distributed modulo 1, whatever their number."""
 _CURVE_PLACES = constant(_CURVE_POINTS)
 _CLASSES = constant(CLASSES)
+_COUNTS = constant(COUNTS)
+_COUNT_CDEG = constant(CLASSES // COUNTS)
+_NOISE = constant(Purpose.ENCODER_NOISE)
 _SLOW_NOISE = constant(Purpose.ENCODER_SLOW_NOISE)
+_TIMER = constant(Purpose.ENCODER_TIMER)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,7 +56,10 @@ class EncoderSpec:
         slow_noise_sequences: Number of firing sequences from one value of the slow noise to the next; linear in between.
         curve: Error that is fixed over the turn: amplitude in 0.01 deg and phase in degrees of its second harmonic, third harmonic and so on; the first one is
             ``rate_jitter.per_turn_ratio``.
-        limit_cdeg: Largest difference of a reading from the angle with slow noise and curve, in 0.01 deg; 0 for no limit.
+        counts_cdeg: Widths of the counts of a counting encoder within 20 hundredths of a degree, 4 numbers with a sum of 20; empty: it is not one. Its
+            ``tick_cdeg`` is the angle turned in a tick of the timer, and ``class_shares`` are not used.
+        count_gain: Speed of a counting encoder's reading between edges, relative to that of the count before.
+        count_zero_cdeg: Reading at the beginning of the first count, 0 to 19 hundredths of a degree.
     """
 
     rate_rpm: int
@@ -54,7 +70,9 @@ class EncoderSpec:
     slow_noise_cdeg: float = 0.0
     slow_noise_sequences: int = 8
     curve: tuple[tuple[float, float], ...] = ()
-    limit_cdeg: float = 0.0
+    counts_cdeg: tuple[float, ...] = ()
+    count_gain: float = 1.0
+    count_zero_cdeg: int = 0
 
     def __post_init__(self) -> None:
         require(
@@ -66,9 +84,13 @@ class EncoderSpec:
             (0.0 <= self.slow_noise_cdeg <= 100.0, f"slow_noise_cdeg must be 0 to 100, got {self.slow_noise_cdeg}"),
             (1 <= self.slow_noise_sequences <= 10_000, f"slow_noise_sequences must be 1 to 10000, got {self.slow_noise_sequences}"),
             (
-                self.limit_cdeg == 0.0 or 1.0 <= self.limit_cdeg <= 100.0,
-                f"limit_cdeg must be 0, or 1 to 100: a reading is a whole number, got {self.limit_cdeg}",
+                not self.counts_cdeg
+                or (len(self.counts_cdeg) == COUNTS and min(self.counts_cdeg) > 0.0 and abs(sum(self.counts_cdeg) - CLASSES) <= 0.01),
+                f"counts_cdeg must be {COUNTS} numbers above 0 with a sum of {CLASSES}, got {list(self.counts_cdeg)}",
             ),
+            (not self.counts_cdeg or self.tick_cdeg > 0.0, "tick_cdeg of a counting encoder must be above 0, got 0"),
+            (0.1 <= self.count_gain <= 10.0, f"count_gain must be 0.1 to 10, got {self.count_gain}"),
+            (0 <= self.count_zero_cdeg < CLASSES, f"count_zero_cdeg must be 0 to {CLASSES - 1}, got {self.count_zero_cdeg}"),
             (len(self.curve) <= MAX_HARMONICS, f"curve must have at most {MAX_HARMONICS} harmonics, got {len(self.curve)}"),
             *(
                 (
@@ -118,9 +140,11 @@ class Encoder(NamedTuple):
         noise_cdeg: Standard deviation of white noise.
         slow_noise_cdeg: Standard deviation of slow noise.
         slow_noise_sequences: Firing sequences between its values.
-        edge_cdeg: ``float64[21]``, angle at which each class begins, from the first one's; empty: each class is 0.01 deg wide.
+        edge_cdeg: ``float64[21]``, angle at which each class begins, from the first one's; ``float64[5]``, at which each count does, without the mean error
+            of the reading; empty: each class is 0.01 deg wide.
         curve_cdeg: ``float64[513]``, error at angles from 0 to a turn; empty: none.
-        limit_cdeg: Largest error of a reading; infinite without a limit.
+        count_gain: ``EncoderSpec.count_gain``.
+        count_zero_cdeg: ``EncoderSpec.count_zero_cdeg``.
         seed: Random seed of the rig.
         stream: The sensor's number.
     """
@@ -131,26 +155,29 @@ class Encoder(NamedTuple):
     slow_noise_sequences: int
     edge_cdeg: npt.NDArray[np.float64]
     curve_cdeg: npt.NDArray[np.float64]
-    limit_cdeg: float
+    count_gain: float
+    count_zero_cdeg: int
     seed: np.uint64
     stream: int
 
 
 def no_encoder() -> Encoder:
     """Placeholder encoder of a sensor without one."""
-    return Encoder(0.0, 0.0, 0.0, 1, np.zeros(0), np.zeros(0), np.inf, np.uint64(0), 0)
+    return Encoder(0.0, 0.0, 0.0, 1, np.zeros(0), np.zeros(0), 1.0, 0, np.uint64(0), 0)
 
 
 def build_encoder(spec: EncoderSpec, *, seed: int, stream: int) -> Encoder:
     """Build the kernel-side encoder; ``stream`` is the sensor's number within the rig."""
+    edge_cdeg = _count_edges_cdeg(spec) if spec.counts_cdeg else _edges_cdeg(spec.class_shares)
     return Encoder(
         tick_cdeg=spec.tick_cdeg,
         noise_cdeg=spec.noise_cdeg,
         slow_noise_cdeg=spec.slow_noise_cdeg,
         slow_noise_sequences=int(spec.slow_noise_sequences),
-        edge_cdeg=_edges_cdeg(spec.class_shares),
+        edge_cdeg=edge_cdeg,
         curve_cdeg=curve_cdeg(spec.curve) if spec.curve else np.zeros(0),
-        limit_cdeg=spec.limit_cdeg or np.inf,
+        count_gain=spec.count_gain,
+        count_zero_cdeg=spec.count_zero_cdeg,
         seed=np.uint64(seed),
         stream=stream,
     )
@@ -163,6 +190,15 @@ def _edges_cdeg(shares: tuple[float, ...]) -> npt.NDArray[np.float64]:
     edge = np.concatenate(([0.0], np.cumsum(shares) / sum(shares))) * CLASSES
     middle = (edge[1:] + edge[:-1]) / 2.0
     return np.asarray(edge + np.sum(np.diff(edge) * (np.arange(CLASSES) - middle)) / CLASSES)
+
+
+def _count_edges_cdeg(spec: EncoderSpec) -> npt.NDArray[np.float64]:
+    """``Encoder.edge_cdeg`` of a counting encoder, placed so that the mean error is 0."""
+    edge = np.concatenate(([0.0], np.cumsum(spec.counts_cdeg)))
+    angle = np.arange(_MEAN_POINTS) * (CLASSES / _MEAN_POINTS)
+    chance = np.arange(_MEAN_POINTS) * _GOLDEN_RATIO % 1.0
+    read = [_counted(edge, spec.tick_cdeg, spec.count_gain, value, share) for value, share in zip(angle, chance, strict=True)]
+    return np.asarray(edge + spec.count_zero_cdeg + float(np.mean(read - angle)))
 
 
 def curve_cdeg(curve: tuple[tuple[float, float], ...]) -> npt.NDArray[np.float64]:
@@ -191,23 +227,39 @@ def _slow_noise(encoder: Encoder, sequence: int) -> float:
 
 
 @borrowing_kernel
-def encoder_code(encoder: Encoder, angle_cdeg: float, noise_cdeg: float) -> int:
-    """Convert an angle and the white noise of its reading to the code of a packet: hundredths of a degree, 0..35999."""
-    read_cdeg = angle_cdeg + noise_cdeg
+def _counted(edge: npt.NDArray[np.float64], tick_cdeg: float, gain: float, within_cdeg: float, chance: float) -> int:
+    """Reading of a counting encoder beyond its first edge, at an angle within its counts; ``chance`` is where in a tick of the timer an edge falls, 0 to 1."""
+    count = 0
+    while count < _COUNTS - 1 and within_cdeg >= edge[count + 1] - edge[0]:
+        count += 1
+    before = (count + _COUNTS - 1) % _COUNTS
+    ticks = max(np.floor((edge[before + 1] - edge[before]) / tick_cdeg + chance), 1.0)
+    gone = (within_cdeg - edge[count] + edge[0]) * gain * _COUNT_CDEG / (ticks * tick_cdeg)
+    return _COUNT_CDEG * count + min(int(gone), _COUNT_CDEG - 1)
+
+
+@borrowing_kernel
+def encoder_code(encoder: Encoder, angle_cdeg: float, sequence: int) -> int:
+    """Convert an angle with its errors beside white noise to the code of a packet: hundredths of a degree, 0..35999."""
+    read_cdeg = angle_cdeg
+    if encoder.noise_cdeg > 0.0:
+        read_cdeg += encoder.noise_cdeg * normal(encoder.seed, encoder.stream, sequence, _NOISE)
+    edge = encoder.edge_cdeg
+    if edge.size == _COUNTS + 1:
+        period = np.floor((read_cdeg - edge[0]) / _CLASSES)
+        chance = uniform(encoder.seed, encoder.stream, sequence, _TIMER)
+        counted = _counted(edge, encoder.tick_cdeg, encoder.count_gain, read_cdeg - period * _CLASSES - edge[0], chance)
+        return int(period * _CLASSES + encoder.count_zero_cdeg + counted) % TURN_CDEG
     if encoder.tick_cdeg > 0.0:
         read_cdeg = encoder.tick_cdeg * np.floor(read_cdeg / encoder.tick_cdeg + 0.5)
-    if encoder.edge_cdeg.size == 0:
-        code = np.floor(read_cdeg + 0.5)
-    else:
-        edge = encoder.edge_cdeg
-        period = np.floor((read_cdeg - edge[0]) / _CLASSES)
-        within = read_cdeg - period * _CLASSES
-        number = 0
-        while number < _CLASSES - 1 and within >= edge[number + 1]:
-            number += 1
-        code = period * _CLASSES + number
-    least, most = np.ceil(angle_cdeg - encoder.limit_cdeg), np.floor(angle_cdeg + encoder.limit_cdeg)
-    return int(min(max(code, least), most)) % TURN_CDEG
+    if edge.size == 0:
+        return int(np.floor(read_cdeg + 0.5)) % TURN_CDEG
+    period = np.floor((read_cdeg - edge[0]) / _CLASSES)
+    within = read_cdeg - period * _CLASSES
+    number = 0
+    while number < _CLASSES - 1 and within >= edge[number + 1]:
+        number += 1
+    return int(period * _CLASSES + number) % TURN_CDEG
 
 
 @borrowing_kernel

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from hilsim.compilation.jit import borrowing_kernel, inlined_kernel, kernel
-from hilsim.compilation.lanes import Doubles, bits_of, floor_lanes, greater_lanes, roots, select, signed_doubles, words_of
+from hilsim.compilation.lanes import Doubles, Words, bits_of, floor_lanes, greater_lanes, roots, select, signed_doubles, words_of
 from hilsim.world.geometry.frames import Quaternion, Vector
 from hilsim.world.geometry.rotations import conjugate, rotate
 from hilsim.world.render.movers import mover_pose
@@ -30,6 +30,8 @@ _FINER = 4.0
 """Ratio of the two octaves' cells; the finer one has half the other's amplitude."""
 _TO_DEVIATION = math.sqrt(3.0 / 1.25)
 """From the sum of the octaves, uniform numbers of -1 to 1 and half that, to a standard deviation of 1."""
+_TO_DEPTH = 2.0 * math.sqrt(3.0)
+"""From the finer octave's amplitude, and a uniform number of -1 to 1, to the same."""
 _SHIFT = 0.6180339887498949
 _FLAWS_CELL = 4096.0
 """Where flaws lie among the cells of the noise: far from those of textures, with which they have nothing to do."""
@@ -38,6 +40,7 @@ _16, _13 = np.uint64(16), np.uint64(13)
 _PRIME_X, _PRIME_Y, _PRIME_Z = np.uint64(73856093), np.uint64(19349663), np.uint64(83492791)
 _MIX_0, _MIX_1 = np.uint64(0x85EBCA6B), np.uint64(0xC2B2AE35)
 _TO_SIGNED = 1.0 / 2147483648.0
+_HALF, _HALF_TO_SIGNED = np.uint64(0xFFFF), 1.0 / 32768.0
 _TURN_RAD = math.radians(37.0)
 """Angle about (1, 1, 1) by which the cells are turned, so that walls and floors do not lie on the border of two cells."""
 _ALONG = (1.0 + 2.0 * math.cos(_TURN_RAD)) / 3.0
@@ -46,8 +49,8 @@ _AWRY = (1.0 - math.cos(_TURN_RAD) + math.sqrt(3.0) * math.sin(_TURN_RAD)) / 3.0
 
 
 @kernel
-def _cell_noise(x: float, y: float, z: float) -> float:
-    """Even noise of -1 to 1 of the unit cell that contains a place (the finaliser of MurmurHash3 over the cell's numbers)."""
+def _cell_bits(x: float, y: float, z: float) -> np.uint64:
+    """32 random bits of the unit cell that contains a place (the finaliser of MurmurHash3 over the cell's numbers)."""
     i, j, k = (
         np.uint64(math.floor(x + _SHIFT) & 0xFFFFFFFF),
         np.uint64(math.floor(y + _SHIFT) & 0xFFFFFFFF),
@@ -56,19 +59,23 @@ def _cell_noise(x: float, y: float, z: float) -> float:
     h = (i * _PRIME_X ^ j * _PRIME_Y ^ k * _PRIME_Z) & _LOW
     h = (h ^ h >> _16) * _MIX_0 & _LOW
     h = (h ^ h >> _13) * _MIX_1 & _LOW
-    h ^= h >> _16
-    return float(h) * _TO_SIGNED - 1.0
+    return h ^ h >> _16
 
 
 @kernel
-def _cell_noises(x: Doubles, y: Doubles, z: Doubles) -> Doubles:
-    """``_cell_noise`` of sixteen places."""
+def _cell_noise(x: float, y: float, z: float) -> float:
+    """Even noise of -1 to 1 of the unit cell that contains a place."""
+    return float(_cell_bits(x, y, z)) * _TO_SIGNED - 1.0
+
+
+@kernel
+def _all_cell_bits(x: Doubles, y: Doubles, z: Doubles) -> Words:
+    """``_cell_bits`` of sixteen places."""
     i, j, k = words_of(floor_lanes(x + _SHIFT)) & _LOW, words_of(floor_lanes(y + _SHIFT)) & _LOW, words_of(floor_lanes(z + _SHIFT)) & _LOW
     h = (i * _PRIME_X ^ j * _PRIME_Y ^ k * _PRIME_Z) & _LOW
     h = (h ^ h >> _16) * _MIX_0 & _LOW
     h = (h ^ h >> _13) * _MIX_1 & _LOW
-    h = h ^ h >> _16
-    return signed_doubles(h) * _TO_SIGNED - 1.0
+    return h ^ h >> _16
 
 
 @inlined_kernel
@@ -96,8 +103,8 @@ def flaw_at(x_m: float, y_m: float, z_m: float, ratio: float, size_m: float) -> 
 
 
 @kernel
-def texture_noise(x_m: float, y_m: float, z_m: float, size_m: float, spot_m: float) -> float:
-    """Noise at a place of an object, with mean 0 and standard deviation 1 for a beam of no width.
+def texture_noise(x_m: float, y_m: float, z_m: float, size_m: float, spot_m: float) -> tuple[float, float]:
+    """Noise and depth at a place of an object, with mean 0 and standard deviation 1 for a beam of no width; the two have nothing to do with each other.
 
     Args:
         x_m: Place in the object's frame.
@@ -109,16 +116,20 @@ def texture_noise(x_m: float, y_m: float, z_m: float, size_m: float, spot_m: flo
     u, v, w = _turned(x_m, y_m, z_m, size_m)
     spot = spot_m / size_m
     coarse, fine = 1.0 / math.sqrt(1.0 + spot * spot), 0.5 / math.sqrt(1.0 + _FINER * spot * _FINER * spot)
-    return _TO_DEVIATION * (coarse * _cell_noise(u, v, w) + fine * _cell_noise(_FINER * u, _FINER * v, _FINER * w))
+    bits = _cell_bits(_FINER * u, _FINER * v, _FINER * w)
+    noise = coarse * _cell_noise(u, v, w) + fine * (float(bits) * _TO_SIGNED - 1.0)
+    return _TO_DEVIATION * noise, _TO_DEPTH * fine * (float(bits & _HALF) * _HALF_TO_SIGNED - 1.0)
 
 
 @kernel
-def texture_noises(x_m: Doubles, y_m: Doubles, z_m: Doubles, size_m: Doubles, spot_m: Doubles) -> Doubles:
+def texture_noises(x_m: Doubles, y_m: Doubles, z_m: Doubles, size_m: Doubles, spot_m: Doubles) -> tuple[Doubles, Doubles]:
     """``texture_noise`` of sixteen places, bit by bit (tested)."""
     u, v, w = _turned(x_m, y_m, z_m, size_m)
     spot = spot_m / size_m
     coarse, fine = 1.0 / roots(spot * spot + 1.0), 0.5 / roots(_FINER * spot * _FINER * spot + 1.0)
-    return (coarse * _cell_noises(u, v, w) + fine * _cell_noises(u * _FINER, v * _FINER, w * _FINER)) * _TO_DEVIATION
+    bits = _all_cell_bits(u * _FINER, v * _FINER, w * _FINER)
+    noise = coarse * (signed_doubles(_all_cell_bits(u, v, w)) * _TO_SIGNED - 1.0) + fine * (signed_doubles(bits) * _TO_SIGNED - 1.0)
+    return noise * _TO_DEVIATION, fine * _TO_DEPTH * (signed_doubles(bits & _HALF) * _HALF_TO_SIGNED - 1.0)
 
 
 @inlined_kernel

@@ -30,6 +30,7 @@ class Optic(IntEnum):
     MIRROR = 8
     FLAW = 9
     FLAW_SIZE = 10
+    RELIEF = 11
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +45,7 @@ class MaterialSpec:
         gap_m: Size of the openings of a static porous surface: a beam narrower than this passes or hits as a whole. 0: so fine that every ray is split.
         texture: Standard deviation of the reflectivity over the surface, relative to its mean.
         texture_m: Size of the larger patches of that texture; the smaller ones are a quarter of it.
+        relief_m: Standard deviation of the depth of the smaller patches, along the ray; seen only with a texture.
         gloss: Share of the diffuse light that is reflected in a lobe about the mirror's direction: it comes back where the beam meets the surface squarely.
         mirror: Share of the light that is reflected as by a mirror where the beam meets the surface squarely, more at a flat angle (Schlick's
             approximation of Fresnel's law): a pane of glass 0.08, calm water 0.02, a metal mirror 0.9.
@@ -58,6 +60,7 @@ class MaterialSpec:
     gap_m: float = 0.0
     texture: float = 0.0
     texture_m: float = 0.4
+    relief_m: float = 0.0
     gloss: float = 0.0
     mirror: float = 0.0
     flaw_ratio: float = 0.0
@@ -74,6 +77,7 @@ class MaterialSpec:
         yield 0.0 <= self.gap_m <= 10.0, f"gap_m must be 0 to 10, got {self.gap_m}"
         yield 0.0 <= self.texture <= 0.5, f"texture must be 0 to 0.5, got {self.texture}"
         yield 0.01 <= self.texture_m <= 100.0, f"texture_m must be 0.01 to 100, got {self.texture_m}"
+        yield 0.0 <= self.relief_m <= 0.1, f"relief_m must be 0 to 0.1, got {self.relief_m}"
         yield 0.0 <= self.gloss <= 1.0, f"gloss must be 0 to 1, got {self.gloss}"
         yield 0.0 <= self.mirror <= 1.0, f"mirror must be 0 to 1, got {self.mirror}"
         yield 0.0 <= self.flaw_ratio <= 1.0, f"flaw_ratio must be 0 to 1, got {self.flaw_ratio}"
@@ -115,6 +119,7 @@ class Material(MaterialSpec):
             self.mirror,
             self.flaw_ratio,
             self.flaw_m,
+            self.relief_m,
         )
 
     @property
@@ -136,25 +141,25 @@ class Material(MaterialSpec):
 DEFAULTS: dict[str, Material] = {
     material.name: material
     for material in (
-        Material(name="asphalt", reflectivity=17, texture=0.1, texture_m=0.1),
-        Material(name="asphalt_new", reflectivity=8, texture=0.08, texture_m=0.1),
-        Material(name="concrete", reflectivity=35, texture=0.12, texture_m=0.2),
-        Material(name="grass", reflectivity=50, texture=0.2, texture_m=0.2),
-        Material(name="soil", reflectivity=25, texture=0.2, texture_m=0.1),
-        Material(name="gravel", reflectivity=25, texture=0.25, texture_m=0.1),
-        Material(name="snow", reflectivity=85, texture=0.04, texture_m=0.8),
+        Material(name="asphalt", reflectivity=17, texture=0.1, texture_m=0.1, relief_m=0.004),
+        Material(name="asphalt_new", reflectivity=8, texture=0.08, texture_m=0.1, relief_m=0.003),
+        Material(name="concrete", reflectivity=35, texture=0.12, texture_m=0.2, relief_m=0.004),
+        Material(name="grass", reflectivity=50, texture=0.2, texture_m=0.2, relief_m=0.012),
+        Material(name="soil", reflectivity=25, texture=0.2, texture_m=0.1, relief_m=0.006),
+        Material(name="gravel", reflectivity=25, texture=0.25, texture_m=0.1, relief_m=0.008),
+        Material(name="snow", reflectivity=85, texture=0.04, texture_m=0.8, relief_m=0.005),
         Material(name="water", reflectivity=2, mirror=0.02),
-        Material(name="paint_white", reflectivity=70, texture=0.03, texture_m=1.0, gloss=0.3),
-        Material(name="paint_silver", reflectivity=40, texture=0.03, texture_m=1.0, gloss=0.5),
-        Material(name="paint_black", reflectivity=5, texture=0.05, texture_m=0.2, gloss=0.5),
-        Material(name="brick", reflectivity=45, texture=0.1, texture_m=0.1),
-        Material(name="plaster", reflectivity=85, texture=0.04, texture_m=0.2),
-        Material(name="road_marking", reflectivity=60, texture=0.1, texture_m=0.2),
-        Material(name="wood", reflectivity=50, texture=0.1, texture_m=0.1),
-        Material(name="rubber", reflectivity=4, texture=0.06, texture_m=0.1),
+        Material(name="paint_white", reflectivity=70, texture=0.03, texture_m=1.0, gloss=0.3, relief_m=0.001),
+        Material(name="paint_silver", reflectivity=40, texture=0.03, texture_m=1.0, gloss=0.5, relief_m=0.001),
+        Material(name="paint_black", reflectivity=5, texture=0.05, texture_m=0.2, gloss=0.5, relief_m=0.001),
+        Material(name="brick", reflectivity=45, texture=0.1, texture_m=0.1, relief_m=0.004),
+        Material(name="plaster", reflectivity=85, texture=0.04, texture_m=0.2, relief_m=0.0035),
+        Material(name="road_marking", reflectivity=60, texture=0.1, texture_m=0.2, relief_m=0.003),
+        Material(name="wood", reflectivity=50, texture=0.1, texture_m=0.1, relief_m=0.0035),
+        Material(name="rubber", reflectivity=4, texture=0.06, texture_m=0.1, relief_m=0.004),
         # High-intensity sheet, 250 cd/lx/m2, equals about 785 times a white diffuse surface; 101 + 154 ln(785)/ln(1000), see sensor.response.
         Material(name="retro_sign", reflectivity=250),
-        Material(name="leaves", reflectivity=50, porosity=0.5, gap_m=0.15, texture=0.25, texture_m=0.1),
+        Material(name="leaves", reflectivity=50, porosity=0.5, gap_m=0.15, texture=0.25, texture_m=0.1, relief_m=0.012),
     )
 }
 """Materials by name; reflectivity at 905 nm. Ranges: asphalt 5-25 %, concrete 25-45, grass 40-65, soil 15-40, snow 70-95, brick 30-60. Half of a tree crown's layer is open (recommended,

@@ -25,22 +25,22 @@ MAX_MOVING_CARS = MAX_PEDESTRIANS = 40
 BUILT_IN_MATERIALS: dict[str, Material] = DEFAULTS | {
     material.name: material
     for material in (
-        Material(name="clothing", reflectivity=40, texture=0.2, texture_m=0.3),
-        Material(name="fabric", reflectivity=25, texture=0.25, texture_m=0.1, flaw_ratio=0.25, flaw_m=0.1),
+        Material(name="clothing", reflectivity=40, texture=0.2, texture_m=0.3, relief_m=0.005),
+        Material(name="fabric", reflectivity=25, texture=0.25, texture_m=0.1, flaw_ratio=0.25, flaw_m=0.1, relief_m=0.004),
         Material(name="metal", reflectivity=40, gloss=0.5),
         Material(name="mirror", reflectivity=1, mirror=0.9),
         Material(name="number_plate", reflectivity=180),
-        Material(name="paint_blue", reflectivity=20, texture=0.03, texture_m=1.0, gloss=0.5),
-        Material(name="paint_red", reflectivity=55, texture=0.03, texture_m=1.0, gloss=0.5),
-        Material(name="sandstone", reflectivity=55, texture=0.12, texture_m=0.5),
+        Material(name="paint_blue", reflectivity=20, texture=0.03, texture_m=1.0, gloss=0.5, relief_m=0.001),
+        Material(name="paint_red", reflectivity=55, texture=0.03, texture_m=1.0, gloss=0.5, relief_m=0.001),
+        Material(name="sandstone", reflectivity=55, texture=0.12, texture_m=0.5, relief_m=0.004),
         Material(name="screen", reflectivity=4, gloss=0.6, flaw_ratio=0.5, flaw_m=0.1),
         Material(name="skin", reflectivity=60),
-        Material(name="tiles", reflectivity=30, texture=0.1, texture_m=0.3),
-        Material(name="window", reflectivity=8, texture=0.1, texture_m=0.8),
+        Material(name="tiles", reflectivity=30, texture=0.1, texture_m=0.3, relief_m=0.003),
+        Material(name="window", reflectivity=8, texture=0.1, texture_m=0.8, relief_m=0.001),
         Material(name="glass", reflectivity=2, transmission=0.85),
-        Material(name="hedge", reflectivity=50, porosity=0.4, gap_m=0.1, texture=0.25, texture_m=0.1),
+        Material(name="hedge", reflectivity=50, porosity=0.4, gap_m=0.1, texture=0.25, texture_m=0.1, relief_m=0.012),
         Material(name="chain_link", reflectivity=40, porosity=0.9),
-        Material(name="paling", reflectivity=50, porosity=0.6, gap_m=0.1, texture=0.1, texture_m=0.2),
+        Material(name="paling", reflectivity=50, porosity=0.6, gap_m=0.1, texture=0.1, texture_m=0.2, relief_m=0.004),
     )
 }
 """Built-in materials; a rig's ``[scene.materials]`` replaces or extends them.

@@ -26,9 +26,9 @@ NEVER_FIRST_M = 5e-324
 
 @kernel
 def _by_lanes(given, result):
-    store_lanes(
-        result, 0, texture_noises(load_lanes(given, 0), load_lanes(given, 1), load_lanes(given, 2), load_lanes(given, 3), load_lanes(given, 4))
-    )
+    noise, depth = texture_noises(load_lanes(given, 0), load_lanes(given, 1), load_lanes(given, 2), load_lanes(given, 3), load_lanes(given, 4))
+    store_lanes(result, 0, noise)
+    store_lanes(result, 2, depth)
     light = returned_by_all(load_lanes(given, 5), load_lanes(given, 6), load_lanes(given, 7), load_lanes(given, 8), load_lanes(result, 0))
     store_lanes(result, 1, light)
 
@@ -36,7 +36,7 @@ def _by_lanes(given, result):
 @kernel
 def _one_by_one(given, result):
     for lane in range(given.shape[1]):
-        result[0, lane] = texture_noise(given[0, lane], given[1, lane], given[2, lane], given[3, lane], given[4, lane])
+        result[0, lane], result[2, lane] = texture_noise(given[0, lane], given[1, lane], given[2, lane], given[3, lane], given[4, lane])
         result[1, lane] = returned(given[5, lane], given[6, lane], given[7, lane], given[8, lane], result[0, lane])
 
 
@@ -53,7 +53,7 @@ def test_lights_of_sixteen_surfaces_are_those_of_each():
         given = rng.uniform(-300.0, 300.0, (9, 16))
         given[3:5], given[5], given[7] = rng.uniform(0.01, 1.0, (2, 16)), rng.random(16), rng.random(16)
         given[6], given[8] = rng.choice([0.0, 0.3, 1.0], 16), rng.choice([0.0, 0.03, 0.5], 16)
-        by_lanes, one_by_one = np.zeros((2, 16)), np.zeros((2, 16))
+        by_lanes, one_by_one = np.zeros((3, 16)), np.zeros((3, 16))
         _by_lanes(given, by_lanes)
         _one_by_one(given, one_by_one)
         np.testing.assert_array_equal(by_lanes, one_by_one)
@@ -63,7 +63,7 @@ def test_lights_of_sixteen_surfaces_are_those_of_each():
 def lidar(vlp16):
     """Walls side by side and above each other: matt, glossy, open, flawed, turned; some of them end within beams."""
     turned = dataclasses.replace(
-        wall(9.0, diffuse(30, texture=0.2, texture_m=0.1), y=(-0.2, 3.0), z=(-3.0, 0.5)),
+        wall(9.0, diffuse(30, texture=0.2, texture_m=0.1, relief_m=0.01), y=(-0.2, 3.0), z=(-3.0, 0.5)),
         placement=Pose(position_m=(0.5, 0.1, 0.2), orientation=about_axis((0.0, 0.6, 0.8), 0.3)),
     )
     objects = [

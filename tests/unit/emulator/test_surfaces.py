@@ -31,11 +31,12 @@ def energies(objects, spec, **setting):
 def test_a_texture_has_mean_0_deviation_1_and_patches_of_its_size():
     rng = np.random.default_rng(5)
     places = rng.uniform(-50.0, 50.0, (4000, 3))
-    noise = np.array([texture_noise(*place, 0.4, 0.0) for place in places])
-    assert noise.mean() == pytest.approx(0.0, abs=0.06)
-    assert noise.std() == pytest.approx(1.0, abs=0.04)
-    near = np.array([texture_noise(*place, 0.4, 0.0) for place in places + np.array([0.02, 0.0, 0.0])])
-    far = np.array([texture_noise(*place, 0.4, 0.0) for place in places + np.array([2.0, 0.0, 0.0])])
+    noise, depth = np.array([texture_noise(*place, 0.4, 0.0) for place in places]).T
+    np.testing.assert_allclose((noise.mean(), depth.mean()), 0.0, atol=0.06)
+    np.testing.assert_allclose((noise.std(), depth.std()), 1.0, atol=0.04)
+    assert abs(np.corrcoef(noise, depth)[0, 1]) < 0.06
+    near = np.array([texture_noise(*place, 0.4, 0.0)[0] for place in places + np.array([0.02, 0.0, 0.0])])
+    far = np.array([texture_noise(*place, 0.4, 0.0)[0] for place in places + np.array([2.0, 0.0, 0.0])])
     assert np.corrcoef(noise, near)[0, 1] > 0.8
     assert abs(np.corrcoef(noise, far)[0, 1]) < 0.06
 
@@ -51,6 +52,15 @@ def test_the_reflectivity_of_a_textured_wall_varies_by_its_deviation(vlp16):
     assert np.std(light) == pytest.approx(0.1, rel=0.2)
 
 
+def test_a_textured_surface_is_as_rough_as_its_relief(vlp16):
+    rough = [wall(10.0, diffuse(50, texture=0.2, texture_m=2.0, relief_m=0.02))]
+    ranges_m = [energies(rough, level(vlp16), at=Pose(position_m=(0.0, 0.77 * step - 44.0, 0.0)))[:, 0] for step in range(115)]
+    off_m = np.array([firing.mean() for firing in ranges_m]) - 10.0
+    assert off_m.mean() == pytest.approx(0.0, abs=0.005)
+    assert off_m.std() == pytest.approx(0.02, rel=0.2)
+    assert max(np.ptp(firing) for firing in ranges_m) < 0.001  # a firing's rays meet one patch
+
+
 @pytest.mark.parametrize("spot_m", [0.05, 0.1, 0.4])
 def test_a_spot_sees_the_mean_of_the_patches_that_it_covers(spot_m):
     """The deviation of the noise at the middle of a spot beside that of its mean over 40 places of the spot."""
@@ -58,8 +68,8 @@ def test_a_spot_sees_the_mean_of_the_patches_that_it_covers(spot_m):
     number = np.arange(40)
     radius, angle = spot_m / 2.0 * np.sqrt((number + 0.5) / 40), number * math.pi * (3.0 - math.sqrt(5.0))
     spot = np.column_stack([np.zeros(40), radius * np.cos(angle), radius * np.sin(angle)])
-    means = [np.mean([texture_noise(*place, 0.1, 0.0) for place in middle + spot]) for middle in rng.uniform(-50.0, 50.0, (300, 3))]
-    middles = [texture_noise(*middle, 0.1, spot_m) for middle in rng.uniform(-50.0, 50.0, (2000, 3))]
+    means = [np.mean([texture_noise(*place, 0.1, 0.0)[0] for place in middle + spot]) for middle in rng.uniform(-50.0, 50.0, (300, 3))]
+    middles = [texture_noise(*middle, 0.1, spot_m)[0] for middle in rng.uniform(-50.0, 50.0, (2000, 3))]
     assert np.std(middles) == pytest.approx(np.std(means), rel=0.2)
 
 

@@ -1,5 +1,7 @@
 """The encoder's classes, its curve and its slow noise."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -27,7 +29,7 @@ def readings(spec, blocks, rate_rpm=600):
 def test_classes_have_their_shares_and_the_mean_error_is_zero():
     encoder = build_encoder(EncoderSpec(rate_rpm=600, tick_cdeg=0.0, noise_cdeg=0.0, class_shares=SHARES), seed=1, stream=0)
     angle = np.arange(0.0, 36_000.0, 0.37)
-    code = np.array([encoder_code(encoder, value, 0.0) for value in angle])
+    code = np.array([encoder_code(encoder, value, 0) for value in angle])
     np.testing.assert_allclose(np.bincount(code % 20, minlength=20) / code.size, SHARES, atol=1e-3)
     off = (code - angle + 18_000) % 36_000 - 18_000
     assert off.mean() == pytest.approx(0.0, abs=0.01)
@@ -55,12 +57,37 @@ def test_increments_are_correlated_as_those_of_real_units(number, lags):
 @compiled_only
 @pytest.mark.parametrize("seed", range(20))
 def test_increments_of_a_drawn_unit_scatter_as_those_of_a_real_one(seed):
-    """Six units at 600 rpm: a standard deviation of 0.784 to 0.869, none of 24,000 increments 3 below or above 40, 1.9 to 3.0 % of them 42."""
+    """Six units at 600 rpm: a standard deviation of 0.784 to 0.869, none of 27,000 increments 3 below or above 40, 1.9 to 3.0 % of them 42."""
     entry = drawn_encoder(PROFILE.units.encoder[1], PROFILE.units, UnitDraws(seed, 0))
     step = np.diff(readings(entry, 4000)) % 36_000
     assert 0.775 < step.std() < 0.88
     assert (np.abs(step - 40) > 2).mean() < 0.004
-    assert 0.01 < (step == 42).mean() < 0.035
+    assert 0.01 < (step == 42).mean() < 0.04
+
+
+def test_a_counting_encoder_is_exact_after_an_edge_and_waits_for_the_next_one():
+    """Counts of 0.05 deg, each known to last a whole number of ticks: the reading goes on by the gain of the count before, and never beyond the last hundredth."""
+    exact = EncoderSpec(rate_rpm=600, tick_cdeg=5.0, noise_cdeg=0.0, counts_cdeg=(5.0, 5.0, 5.0, 5.0))
+    fast = replace(exact, count_gain=2.0, count_zero_cdeg=3)
+    angle, encoder = np.arange(0.0, 36_000.0, 0.25), build_encoder(exact, seed=1, stream=0)
+    off = np.array([encoder_code(encoder, value, 0) - value for value in angle])
+    assert np.abs((off + 18_000) % 36_000 - 18_000).max() <= 0.5
+    encoder = build_encoder(fast, seed=1, stream=0)
+    code = np.array([encoder_code(encoder, value, 0) for value in angle])
+    np.testing.assert_allclose(np.bincount((code - 3) % 5, minlength=5) / code.size, (0.1, 0.1, 0.1, 0.1, 0.6), atol=1e-3)
+
+
+@compiled_only
+def test_a_counting_encoder_has_no_mean_error_and_reads_worst_just_before_an_edge():
+    spec = PROFILE.units.encoder[1]
+    encoder = build_encoder(replace(spec, noise_cdeg=0.0, curve=()), seed=5, stream=2)
+    angle = np.random.default_rng(2).uniform(0.0, 36_000.0, 40_000)
+    off = (np.array([encoder_code(encoder, value, number) for number, value in enumerate(angle)]) - angle + 18_000) % 36_000 - 18_000
+    assert off.mean() == pytest.approx(0.0, abs=0.02)
+    place = (angle - encoder.edge_cdeg[0]) % 20 - (encoder.edge_cdeg[2] - encoder.edge_cdeg[0])
+    early, late = off[(place > 0.1) & (place < 0.4)], off[(place > 4.8) & (place < 5.2)]
+    assert early.std() < 0.2
+    assert late.std() > 0.45
 
 
 def test_a_curve_is_the_same_in_each_turn():
@@ -74,5 +101,5 @@ def test_a_curve_is_the_same_in_each_turn():
 
 
 def test_shares_and_curves_beyond_their_limits_are_faults():
-    with pytest.raises(ValueError, match=r"class_shares must be 20 numbers .*; curve must have amplitudes of 0 to 100"):
-        EncoderSpec(rate_rpm=600, tick_cdeg=0.0, noise_cdeg=0.0, class_shares=(0.5, 0.5), curve=((-1.0, 0.0),))
+    with pytest.raises(ValueError, match=r"class_shares must be 20 numbers .*; counts_cdeg must be 4 .*; curve must have amplitudes of 0 to 100"):
+        EncoderSpec(rate_rpm=600, tick_cdeg=1.0, noise_cdeg=0.0, class_shares=(0.5, 0.5), counts_cdeg=(5.0, 5.0), curve=((-1.0, 0.0),))

@@ -1,7 +1,7 @@
 """The encoder and the rotation of a unit."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from hilsim.families.velodyne.calibration.figures import Learned
 from hilsim.families.velodyne.calibration.recording import Recording
 from hilsim.families.velodyne.protocol.steps import wrapped_cdeg
 from hilsim.families.velodyne.specs import VelodyneSpec
-from hilsim.sensor.unit.encoder import CLASSES, Encoder, EncoderSpec, build_encoder, curve_cdeg, encoder_code
+from hilsim.sensor.unit.encoder import CLASSES, Encoder, EncoderSpec, build_encoder, encoder_code, encoder_error_cdeg
 from hilsim.units import TURN_CDEG
 
 Doubles = npt.NDArray[np.float64]
@@ -24,9 +24,7 @@ _MIN_AZIMUTHS = 1500
 _MAX_AZIMUTHS = 400_000
 _CLASS_CHI2 = 2.5
 _RATE_STEP_RPM = 60
-_NOISES_CDEG = np.arange(0.0, 0.651, 0.025)
-_SLOW_NOISES_CDEG = (0.0, 0.2, 0.4, 0.6)
-_SLOW_SEQUENCES = 8
+_TRIALS = 250
 _SIMULATED = 24_000
 _STEPS = 41
 _BAD_FIT = 0.1
@@ -134,79 +132,90 @@ def _entry(rotation: Rotation, rate_rpm: int, spec: VelodyneSpec, learned: Learn
         samples,
         note="" if abs(rotation.rpm - rate_rpm) <= 3.0 else "limited to 3 rpm",
     )
-    count = np.bincount(rotation.azimuth_cdeg % CLASSES, minlength=CLASSES)
-    chi2 = float(((count - samples / CLASSES) ** 2 / (samples / CLASSES)).sum() / (CLASSES - 1))
-    shares: tuple[float, ...] = ()
-    if chi2 >= _CLASS_CHI2:
-        shares = tuple(np.round(count / samples, 5).tolist())
-        of_five = count.reshape(-1, 5).sum(axis=0) / samples
-        learned.add("encoder.class_shares", f"modulo 5: {' '.join(f'{100 * share:.0f}' for share in of_five)} % {where}", samples)
-    else:
+    shares = np.bincount(rotation.azimuth_cdeg % CLASSES, minlength=CLASSES) / samples
+    chi2 = float(((shares - 1.0 / CLASSES) ** 2).sum() * samples * CLASSES / (CLASSES - 1))
+    entry = replace(known, rate_rpm=rate_rpm, rate_offset_rpm=round(offset_rpm, 3), class_shares=(), curve=rotation.curve)
+    if chi2 < _CLASS_CHI2:
         learned.lack("encoder.class_shares", f"no class of azimuths {where} is rarer than chance allows", samples)
-    noise, slow, fit = _noises(rotation, known, shares)
+    else:
+        of_five = shares.reshape(-1, 5).sum(axis=0)
+        learned.add("encoder.class_shares", f"modulo 5: {' '.join(f'{100 * share:.0f}' for share in of_five)} % {where}", samples)
+        if not known.counts_cdeg:
+            entry = replace(entry, class_shares=tuple(np.round(shares, 5).tolist()))
+    entry, fit = _fitted(rotation, entry)
+    counts = f", counts {' '.join(f'{width:.2f}' for width in entry.counts_cdeg)} from {entry.count_zero_cdeg}" if entry.counts_cdeg else ""
     learned.add(
         "encoder.noise_cdeg",
-        f"{noise:.3f}, slow {slow:.2f} (0.01 deg) {where}",
+        f"{entry.noise_cdeg:.3f}, slow {entry.slow_noise_cdeg:.2f}{counts} (0.01 deg) {where}",
         samples,
-        note=f"tick {known.tick_cdeg:g} and limit {known.limit_cdeg:g} are the model's; increments then differ by a total variation of {fit:.3f}"
+        note=f"tick {entry.tick_cdeg:g} is the model's; increments then differ by a total variation of {fit:.3f}"
         + (": a poor fit" if fit > _BAD_FIT else ""),
     )
     text = " ".join(f"{size:.2f}" for size, _ in rotation.curve)
     learned.add("encoder.curve", f"{text} (0.01 deg) {where}", samples, note=f"harmonics 2 to {_HARMONICS}, +-{rotation.doubt_cdeg:.2f}")
-    return {
-        "rate_rpm": rate_rpm,
-        "tick_cdeg": known.tick_cdeg,
-        "limit_cdeg": known.limit_cdeg,
-        "noise_cdeg": round(float(noise), 4),
-        "rate_offset_rpm": round(offset_rpm, 3),
-        "class_shares": list(shares),
-        "slow_noise_cdeg": round(float(slow), 3),
-        "slow_noise_sequences": _SLOW_SEQUENCES,
-        "curve": [list(wave) for wave in rotation.curve],
-    }
+    return {key: value for key, value in asdict(entry).items() if value != ()}
 
 
-def _noises(rotation: Rotation, known: EncoderSpec, shares: tuple[float, ...]) -> tuple[float, float, float]:
-    """White and slow noise that give the increments of a recording, and the total variation that remains."""
-    real, correlation = _increments(rotation.azimuth_cdeg, rotation.step_cdeg)
-    best = (0.0, 0.0, 1.0)
-    least = np.inf
+def _fitted(rotation: Rotation, entry: EncoderSpec) -> tuple[EncoderSpec, float]:
+    """Change an encoder step by step until its azimuths are most like a recording's; returns it, and the total variation of the increments that remains."""
+    turned = [replace(entry, count_zero_cdeg=zero) for zero in (range(CLASSES) if entry.counts_cdeg else (0,))]
+    variation, best = min((*_distances(rotation, each), place) for place, each in enumerate(turned))[1:]
+    entry, least = turned[best], _distances(rotation, turned[best])[0]
     draw = np.random.default_rng(0)
-    white, knots = draw.standard_normal(_SIMULATED), draw.standard_normal(_SIMULATED)
-    for slow in _SLOW_NOISES_CDEG:
-        for noise in _NOISES_CDEG:
-            made, of_made = _increments(_simulated(rotation, known, shares, noise * white, slow * knots), rotation.step_cdeg)
-            variation = float(np.abs(made - real).sum()) / 2.0
-            distance = variation + 0.3 * abs(of_made - correlation)
-            if distance < least:
-                least, best = distance, (float(noise), float(slow), variation)
-    return best
+    for _ in range(_TRIALS):
+        changed = _changed(entry, draw)
+        distance, remaining = _distances(rotation, changed)
+        if distance < least:
+            entry, least, variation = changed, distance, remaining
+    return entry, variation
 
 
-def _increments(azimuth_cdeg: Ints, mean_cdeg: float) -> tuple[Doubles, float]:
-    """Shares of the increments about their mean, and their autocorrelation of lag 1."""
+def _changed(entry: EncoderSpec, draw: np.random.Generator) -> EncoderSpec:
+    """Change an encoder's noises, counts and gain a little; where a noise is 0, or becomes it, is left to chance."""
+    size = draw.choice((0.3, 1.0, 3.0))
+    noise, slow, gain = 0.03 * size * draw.standard_normal(3)
+    counts = np.array(entry.counts_cdeg)
+    if counts.size:
+        counts = np.maximum(counts + 0.05 * size * draw.standard_normal(counts.size), 1.0)
+        counts *= CLASSES / counts.sum()
+    return replace(
+        entry,
+        noise_cdeg=round(max(entry.noise_cdeg + float(noise), 0.0), 4),
+        slow_noise_cdeg=round(max(entry.slow_noise_cdeg + 2.0 * float(slow), 0.0), 3) if draw.random() < 0.3 else entry.slow_noise_cdeg,
+        counts_cdeg=tuple(np.round(counts, 3).tolist()),
+        count_gain=round(min(max(entry.count_gain + 0.5 * float(gain), 0.1), 10.0), 4) if counts.size else 1.0,
+    )
+
+
+def _distances(rotation: Rotation, entry: EncoderSpec) -> tuple[float, float]:
+    """How far the azimuths of an encoder are from those of a recording, and the total variation of their increments alone."""
+    made = _simulated(rotation, entry)
+    real, of_made = _figures(rotation.azimuth_cdeg, rotation.step_cdeg), _figures(made, rotation.step_cdeg)
+    increments, classes = (float(np.abs(a - b).sum()) / 2.0 for a, b in zip(real[:2], of_made[:2], strict=True))
+    return increments + classes + 0.3 * float(np.abs(real[2] - of_made[2]).sum()), increments
+
+
+def _figures(azimuth_cdeg: Ints, mean_cdeg: float) -> tuple[Doubles, Doubles, Doubles]:
+    """Shares of the increments about their mean, shares of the classes of azimuths, and autocorrelations of the increments at lags 1 and 2."""
     step = wrapped_cdeg(np.diff(azimuth_cdeg))
     place = np.clip(step - round(mean_cdeg) + _STEPS // 2, 0, _STEPS - 1)
     off = step - step.mean()
-    return np.bincount(place, minlength=_STEPS) / step.size, float((off[1:] * off[:-1]).mean() / max(float((off * off).mean()), 1e-12))
+    lags = np.array([(off[lag:] * off[:-lag]).mean() for lag in (1, 2)]) / max(float((off * off).mean()), 1e-12)
+    classes = np.bincount(azimuth_cdeg % CLASSES, minlength=CLASSES) / azimuth_cdeg.size
+    return np.bincount(place, minlength=_STEPS) / step.size, classes, lags
 
 
-def _simulated(rotation: Rotation, known: EncoderSpec, shares: tuple[float, ...], white: Doubles, knots: Doubles) -> Ints:
-    """Azimuths of an encoder, as ``hilsim.sensor.unit.encoder`` makes them, for a rotation like the recording's."""
-    place = np.arange(white.size, dtype=np.float64)
-    angle = float(rotation.azimuth_cdeg[0]) + rotation.step_cdeg * place
-    angle = angle + rotation.per_turn * np.sin(2.0 * np.pi * angle / TURN_CDEG)
-    if rotation.curve:
-        grid = np.linspace(0.0, TURN_CDEG, curve_cdeg(rotation.curve).size)
-        angle = angle + np.interp(angle % TURN_CDEG, grid, curve_cdeg(rotation.curve))
-    angle = angle + np.interp(place * rotation.sequences / _SLOW_SEQUENCES, np.arange(knots.size), knots)
-    encoder = build_encoder(replace(known, class_shares=shares), seed=0, stream=0)
-    return _codes(encoder, angle, white)
+def _simulated(rotation: Rotation, entry: EncoderSpec) -> Ints:
+    """Azimuths of an encoder for a rotation like the recording's."""
+    angle = float(rotation.azimuth_cdeg[0]) + rotation.step_cdeg * np.arange(_SIMULATED, dtype=np.float64)
+    angle += rotation.per_turn * np.sin(2.0 * np.pi * angle / TURN_CDEG)
+    code = np.zeros(_SIMULATED, np.int64)
+    _read(build_encoder(entry, seed=0, stream=0), angle, rotation.sequences, code)
+    return code
 
 
 @kernel
-def _codes(encoder: Encoder, angle_cdeg: Doubles, noise_cdeg: Doubles) -> Ints:
-    code = np.zeros(angle_cdeg.size, np.int64)
+def _read(encoder: Encoder, angle_cdeg: Doubles, sequences: int, code: Ints) -> None:
     for place in range(code.size):
-        code[place] = encoder_code(encoder, angle_cdeg[place], noise_cdeg[place])
-    return code
+        sequence = place * sequences
+        code[place] = encoder_code(encoder, angle_cdeg[place] + encoder_error_cdeg(encoder, angle_cdeg[place], sequence), sequence)
