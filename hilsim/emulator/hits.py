@@ -32,8 +32,12 @@ from hilsim.world.scene.world import World
 _GAP = constant(Purpose.GAP)
 _POROSITY, _TRANSMISSION, _GAP_SIZE = constant(Optic.POROSITY), constant(Optic.TRANSMISSION), constant(Optic.GAP)
 _RETRO, _MIRROR, _GLOSS = constant(Optic.RETRO), constant(Optic.MIRROR), constant(Optic.GLOSS)
-_REFLECTIVITY, _RELIEF = constant(Optic.REFLECTIVITY), constant(Optic.RELIEF)
-_TEXTURE, _TEXTURE_SIZE = constant(Optic.TEXTURE), constant(Optic.TEXTURE_SIZE)
+_TEXTURE, _TEXTURE_SIZE, _RELIEF, _REFLECTIVITY = (
+    constant(Optic.TEXTURE),
+    constant(Optic.TEXTURE_SIZE),
+    constant(Optic.RELIEF),
+    constant(Optic.REFLECTIVITY),
+)
 _FLAW, _FLAW_SIZE = constant(Optic.FLAW), constant(Optic.FLAW_SIZE)
 _SYNTHETIC_ONLY, _NEAREST = constant(OverlayRule.SYNTHETIC_ONLY), constant(OverlayRule.NEAREST)
 
@@ -156,9 +160,9 @@ def collect(rare: Rare | None, plan: LidarPlan, world: World, rays: Rays, count:
     rule = _SYNTHETIC_ONLY
     if rare is not None:
         rule = rare.overlay.rule
-    width_m, spread = 2.0 * plan.beam.width_m, 2.0 * plan.beam.spread
+    width_m, spread, relief_ratio = 2.0 * plan.beam.width_m, 2.0 * plan.beam.spread, plan.signal.relief_ratio
     # Of a firing's rays on one surface the first one, mostly the beam's axis, gives the texture of all, with the contrast that a spot as wide shows.
-    noise, depth_m, of_firing, of_surface, of_instance = 0.0, 0.0, -1, -1, -1
+    noise, depth, of_firing, of_surface, of_instance = 0.0, 0.0, -1, -1, -1
     is_first = travelled_m[0] == 0.0
     if is_first and rule == _SYNTHETIC_ONLY:
         meet_sole_surfaces(plan, world, workspace)
@@ -195,8 +199,8 @@ def collect(rare: Rare | None, plan: LidarPlan, world: World, rays: Rays, count:
                 x_m, y_m, z_m = within((position_m[thing, 0], position_m[thing, 1], position_m[thing, 2]), turn, (x_m, y_m, z_m))
         if is_new:
             noise, depth = texture_noise(x_m, y_m, z_m, float(optics[surface, _TEXTURE_SIZE]), width_m + spread * hit_m)
-            depth_m = depth * float(optics[surface, _RELIEF])
             of_firing, of_surface, of_instance = firing, surface, instance[ray]
+        hit_m += depth * relief_ratio * float(optics[surface, _RELIEF])
         if has_gaps:
             porosity = _opening(seed, porosity, gap_m, (x_m, y_m, z_m))
         transmission, straight = float(optics[surface, _TRANSMISSION]), float(optics[surface, _MIRROR])
@@ -209,7 +213,7 @@ def collect(rare: Rare | None, plan: LidarPlan, world: World, rays: Rays, count:
             light = 0.0
             if share[ray] > 0.0:
                 light = returned(float(optics[surface, _REFLECTIVITY]), float(optics[surface, _GLOSS]), cosine[ray], texture, noise)
-            value[firing, at, RANGE] = hit_m + depth_m if texture > 0.0 else hit_m
+            value[firing, at, RANGE] = hit_m
             value[firing, at, ENERGY] = share[ray] * (1.0 - porosity) * (1.0 - mirror) * (1.0 - mirror) * light / (far_m * far_m)
             value[firing, at, COSINE] = cosine[ray]
             value[firing, at, RETRO] = optics[surface, _RETRO]

@@ -8,19 +8,7 @@ import math
 import numpy as np
 
 from hilsim.compilation.jit import constant, stage_kernel
-from hilsim.compilation.lanes import (
-    WIDTH,
-    bits_of,
-    doubles,
-    first_bit,
-    gather,
-    greater_lanes,
-    lesser_lanes,
-    load_lanes,
-    select,
-    spread,
-    store_lanes,
-)
+from hilsim.compilation.lanes import WIDTH, bits_of, doubles, first_bit, gather, greater_lanes, lesser_lanes, load_lanes, spread, store_lanes
 from hilsim.emulator.plan import LidarPlan
 from hilsim.emulator.reception.light import leaves_hits
 from hilsim.emulator.workspace import AXIS_ENERGY, SOLE_ROWS, SUMMED, Workspace
@@ -58,7 +46,7 @@ def meet_sole_surfaces(plan: LidarPlan, world: World, workspace: Workspace) -> N
     material, optics, owner, tile_count = world.material, world.optics, world.owner, world.tile_count
     position_m, orientation = world.object_position_m, world.object_orientation
     width_m, spread_ratio, signal = 2.0 * plan.beam.width_m, 2.0 * plan.beam.spread, plan.signal
-    extent_m = plan.response.merge_distance_m
+    extent_m, relief_ratio = plan.response.merge_distance_m, signal.relief_ratio
     if has_losses(signal, plan.beam.receiver):
         extent_m = min(extent_m, signal.split_distance_m, SHADOW_DEPTH_M)
     sums_up = leaves_hits(plan.rare, plan)
@@ -100,17 +88,16 @@ def meet_sole_surfaces(plan: LidarPlan, world: World, workspace: Workspace) -> N
                 x_m, y_m, z_m = rotate((0.0 - gather(orientation, things, 0), qx, qy, qz), (x_m, y_m, z_m))  # back: -q is the rotation of q
                 size_m = doubles(gather(optics, surfaces, _TEXTURE_SIZE))
                 noise, depth_m = texture_noises(x_m, y_m, z_m, size_m, doubles(away_m) * spread_ratio + width_m)
-                depth_m = select(texture > 0.0, depth_m * doubles(gather(optics, surfaces, _RELIEF)), 0.0)
+                depth_m = depth_m * relief_ratio * doubles(gather(optics, surfaces, _RELIEF))
             store_lanes(energies, sub_rays, depth_m)
             nearest_m, farthest_m = spread(math.inf), spread(-math.inf)
             total, moment, retro, lambertian = spread(0.0), spread(0.0), spread(0.0), spread(0.0)
             for ray in range(sub_rays):
-                hit_m, facing, energy = doubles(gather(range_m, firings, ray)), gather(cosine, firings, ray), spread(0.0)
+                hit_m, facing, energy = doubles(gather(range_m, firings, ray)) + depth_m, gather(cosine, firings, ray), spread(0.0)
                 if share[ray] > 0.0:
                     far_m = greater_lanes(hit_m, NEAREST_HIT_M)
                     energy = share[ray] * returned_by_all(reflectivity, gloss, facing, texture, noise) / (far_m * far_m)
                 store_lanes(energies, ray, energy)
-                hit_m = hit_m + depth_m
                 nearest_m, farthest_m = lesser_lanes(nearest_m, hit_m), greater_lanes(farthest_m, hit_m)
                 total, moment, retro = total + energy, moment + energy * hit_m, retro + energy * of_retro
                 lambertian = lambertian + energy * hit_m * hit_m

@@ -26,7 +26,7 @@ from hilsim.world.scene.world import World
 
 _LAYERS = constant(LAYERS)
 _RETRO, _POROSITY, _TRANSMISSION = constant(Optic.RETRO), constant(Optic.POROSITY), constant(Optic.TRANSMISSION)
-_TEXTURE, _TEXTURE_SIZE, _RELIEF = constant(Optic.TEXTURE), constant(Optic.TEXTURE_SIZE), constant(Optic.RELIEF)
+_TEXTURE, _TEXTURE_SIZE = constant(Optic.TEXTURE), constant(Optic.TEXTURE_SIZE)
 _REFLECTIVITY, _GLOSS = constant(Optic.REFLECTIVITY), constant(Optic.GLOSS)
 _FLAW, _FLAW_SIZE = constant(Optic.FLAW), constant(Optic.FLAW_SIZE)
 _HALF_TURN_CDEG, _QUARTER_RAD, _ROUNDING_RAD = 0.5 * TURN_CDEG, 0.5 * math.pi, 1e-6
@@ -291,6 +291,7 @@ def _collect(world: World, rays: FiringRays, count: int, sub_rays: int) -> int:
         passing = share * (porosity + (1.0 - porosity) * transmission * transmission)
         at = hit_count[firing]
         if at < room and porosity < 1.0:
+            value[firing, at, RANGE] = hit_m
             texture, x_m, y_m, z_m = float(optics[surface, _TEXTURE]), 0.0, 0.0, 0.0
             flaw_ratio = float(optics[surface, _FLAW]) if sub_ray[ray] == 0 and travelled_m[ray] == 0.0 else 0.0
             if texture > 0.0 or flaw_ratio > 0.0:
@@ -302,8 +303,7 @@ def _collect(world: World, rays: FiringRays, count: int, sub_rays: int) -> int:
                     origin_m[ray, 1] + ray_m * direction[ray, 1],
                     origin_m[ray, 2] + ray_m * direction[ray, 2],
                 )
-            noise, depth = texture_noise(x_m, y_m, z_m, float(optics[surface, _TEXTURE_SIZE]), 0.0) if texture > 0.0 else (0.0, 0.0)
-            value[firing, at, RANGE] = hit_m + depth * float(optics[surface, _RELIEF])
+            noise, _ = texture_noise(x_m, y_m, z_m, float(optics[surface, _TEXTURE_SIZE]), 0.0) if texture > 0.0 else (0.0, 0.0)
             light = returned(float(optics[surface, _REFLECTIVITY]), float(optics[surface, _GLOSS]), cosine, texture, noise)
             value[firing, at, ENERGY] = share * (1.0 - porosity) * light / (far_m * far_m)
             value[firing, at, COSINE] = cosine

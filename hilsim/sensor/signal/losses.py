@@ -15,7 +15,7 @@ _LOSS, _EMPTY_BYTE, _ONE_SIDED = constant(Purpose.SIGNAL_LOSS), constant(Purpose
 _SHADOW, _FLAW = constant(Purpose.RECEIVER_SHADOW), constant(Purpose.FLAW)
 _BOTH, _FIRST, _SECOND = constant(-1), constant(0), constant(1)
 _TWICE, _THRICE = 0.6, 0.75
-_OTHER_SIDE = 0.1
+_OTHER_SIDE, _FALLING = 0.1, 0.97
 _BYTE_MAX = 255
 _WHITE = 100.0
 SHADOW_DEPTH_M = 0.3
@@ -276,7 +276,7 @@ def empty_byte(
     is_lost_firing: bool,  # noqa: FBT001 - kernels take their arguments by place
     draw: float,
 ) -> int:
-    """Reflectivity byte of a firing without a return: the laser's baseline, or a multiple of its step.
+    """Reflectivity byte of a firing without a return: the laser's baseline, or a multiple of its step, or what a firing that was lost reports.
 
     Args:
         signal: The receiver's signal.
@@ -289,9 +289,13 @@ def empty_byte(
     if ratio <= 0.0 or draw / ratio >= 1.0:
         return baseline
     draw /= ratio
+    if is_lost_firing and draw < signal.lost_clip_ratio:
+        return int(_WHITE)
+    if is_lost_firing and signal.lost_byte_from > 0.0:
+        return min(math.floor(signal.lost_byte_from / (1.0 - _FALLING * (draw - signal.lost_clip_ratio) / (1.0 - signal.lost_clip_ratio))), _BYTE_MAX)
     multiple = 2.0 if draw < _TWICE else 3.0
     if draw >= _THRICE:  # few counts are more likely than many
-        multiple = math.floor(3.0 * (1.0 / (1.0 - 0.97 * (draw - _THRICE) / (1.0 - _THRICE)))) + 1.0
+        multiple = math.floor(3.0 * (1.0 / (1.0 - _FALLING * (draw - _THRICE) / (1.0 - _THRICE)))) + 1.0
     return min(math.floor(multiple * step + 0.5), _BYTE_MAX)
 
 

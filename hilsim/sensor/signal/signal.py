@@ -48,6 +48,9 @@ class Signal(NamedTuple):
     one_sided_ratio: float
     empty_byte_ratio: float
     lost_byte_ratio: float
+    lost_byte_from: float
+    lost_clip_ratio: float
+    relief_ratio: float
     code_min: int
     code_max: int
 
@@ -99,6 +102,9 @@ def build_signal(spec: SignalSpec, *, code_min: int, code_max: int, has_own_byte
         one_sided_ratio=float(spec.one_sided_ratio),
         empty_byte_ratio=float(spec.empty_byte_ratio),
         lost_byte_ratio=float(spec.lost_byte_ratio),
+        lost_byte_from=float(spec.lost_byte_from),
+        lost_clip_ratio=float(spec.lost_clip_ratio),
+        relief_ratio=float(spec.relief_ratio),
         code_min=int(code_min),
         code_max=int(code_max),
     )

@@ -24,6 +24,7 @@ class SignalSpec:
         correction_changes_per_byte: Mean number of steps of that correction from a byte to the next.
         correction_straddle_ratio: Share of bytes within which that correction changes.
         ripple_m: Mean amplitude of a range error that repeats every five firing sequences; each unit has its own amplitude, 0.67 to 1.33 of it, and phase.
+        relief_ratio: Share of the depth of materials' textures that ranges show; 0: surfaces are flat.
         split_distance_m: Least gap between the ranges of two surfaces in a beam at which the beam counts as split.
         split_loss_ratio: Share of firings with a split beam that return nothing.
         split_light_ratio: Least share of their light that the two echoes of a split beam keep in dual mode: those of each firing keep a share of this to 1, evenly;
@@ -35,6 +36,8 @@ class SignalSpec:
             other block.
         empty_byte_ratio: Share of firings without an echo whose byte is a multiple of the laser's baseline.
         lost_byte_ratio: The same for firings that hit a surface and return nothing.
+        lost_byte_from: Least of their bytes, of which there are the fewer the higher they are, in place of multiples of the baseline; 0: multiples.
+        lost_clip_ratio: Share of their bytes that are 100.
     """
 
     byte_noise: float = 0.0
@@ -48,6 +51,7 @@ class SignalSpec:
     correction_changes_per_byte: float = 0.0
     correction_straddle_ratio: float = 0.0
     ripple_m: float = 0.0
+    relief_ratio: float = 0.0
     split_distance_m: float = 0.35
     split_loss_ratio: float = 0.0
     split_light_ratio: float = 1.0
@@ -56,6 +60,8 @@ class SignalSpec:
     one_sided_ratio: float = 0.0
     empty_byte_ratio: float = 0.0
     lost_byte_ratio: float = 0.0
+    lost_byte_from: float = 0.0
+    lost_clip_ratio: float = 0.0
 
     def __post_init__(self) -> None:
         shares = (
@@ -65,6 +71,7 @@ class SignalSpec:
             "one_sided_ratio",
             "empty_byte_ratio",
             "lost_byte_ratio",
+            "lost_clip_ratio",
         )
         require(
             (0.0 <= self.byte_noise <= 50.0, f"byte_noise must be 0 to 50, got {self.byte_noise}"),
@@ -80,6 +87,8 @@ class SignalSpec:
                 f"correction_changes_per_byte must be 0 to 10, got {self.correction_changes_per_byte}",
             ),
             (0.0 <= self.ripple_m <= 0.1, f"ripple_m must be 0 to 0.1, got {self.ripple_m}"),
+            (0.0 <= self.relief_ratio <= 10.0, f"relief_ratio must be 0 to 10, got {self.relief_ratio}"),
+            (0.0 <= self.lost_byte_from <= 255.0, f"lost_byte_from must be 0 to 255, got {self.lost_byte_from}"),
             (0.01 <= self.split_distance_m <= 10.0, f"split_distance_m must be 0.01 to 10, got {self.split_distance_m}"),
             (0.0 <= self.mixed_distance_m <= 10.0, f"mixed_distance_m must be 0 to 10, got {self.mixed_distance_m}"),
             _drop_out_rule(self.drop_out_ratio),

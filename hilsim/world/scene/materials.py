@@ -119,7 +119,7 @@ class Material(MaterialSpec):
             self.mirror,
             self.flaw_ratio,
             self.flaw_m,
-            self.relief_m,
+            self.relief_m if self.texture > 0.0 else 0.0,
         )
 
     @property

@@ -73,7 +73,8 @@ def lidar(vlp16):
         wall(20.0, diffuse(60, flaw_ratio=0.2), y=(-3.0, -1.6)),
         wall(30.0, diffuse(20, texture=0.3), angle_deg=40.0, z=(-60.0, 2.0)),
     ]
-    return still_lidar(objects, vlp16, is_exact=False, sub_rays=7)
+    rough = dataclasses.replace(vlp16, signal=dataclasses.replace(vlp16.signal, relief_ratio=1.0))
+    return still_lidar(objects, rough, is_exact=False, sub_rays=7)
 
 
 def _cast(lidar, first):
