@@ -74,8 +74,8 @@ def unit_of(setting: LidarSetting, *, seed: int) -> Unit:
     learned, spread = setting.unit, setting.family.spread
     if setup.unit == IDEAL:
         learned, spread = UnitSpec(), UnitSpread()
-        # Without a unit's correction the grid alone would remain, on which no real unit's distances lie.
-        spec = replace(spec, signal=replace(spec.signal, grid_codes=1))
+        # Without a unit's correction the grid alone would remain, on which no real unit's distances lie. Surfaces are as the scene says, without a relief.
+        spec = replace(spec, signal=replace(spec.signal, grid_codes=1, relief_ratio=0.0))
     draws = UnitDraws(seed, setting.stream)
     lasers = learned.laser or (LaserUnitSpec(),) * spec.laser_count
     bias = draws.laser_biases_m(spread, spec.laser_count) + laser_biases_m(spec, seed=seed, stream=setting.stream)

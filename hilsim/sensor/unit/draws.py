@@ -105,7 +105,6 @@ class UnitDraws(NamedTuple):
             lost_byte_ratio=self.logarithmic(lost, 2, Purpose.UNIT_SIGNAL) or of_model.lost_byte_ratio,
             correction_changes_per_byte=self.logarithmic(changes, 3, Purpose.UNIT_SIGNAL) or of_model.correction_changes_per_byte,
             one_sided_ratio=self.logarithmic(one_sided, 4, Purpose.UNIT_SIGNAL) or of_model.one_sided_ratio,
-            relief_ratio=self.logarithmic(spread.relief_ratio, 6, Purpose.UNIT_SIGNAL) or of_model.relief_ratio,
         )
 
     def _even(self, limits: tuple[float, float], index: int, purpose: Purpose) -> float:

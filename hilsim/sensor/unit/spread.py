@@ -37,7 +37,6 @@ class UnitSpread:
         lost_byte_ratio: Least and largest ``SignalSpec.lost_byte_ratio`` of a unit, evenly on a logarithmic scale.
         changes_per_byte: Least and largest ``SignalSpec.correction_changes_per_byte`` of a unit, evenly on a logarithmic scale.
         one_sided_ratio: Least and largest ``SignalSpec.one_sided_ratio`` of a unit, evenly on a logarithmic scale.
-        relief_ratio: Least and largest ``SignalSpec.relief_ratio`` of a unit, evenly on a logarithmic scale.
         range_noise_ratio: Least and largest white noise of a unit's ranges, relative to the model's, evenly on a logarithmic scale; 0: as there.
         has_any_phase: Whether a unit's head is at any angle when it starts.
     """
@@ -64,7 +63,6 @@ class UnitSpread:
     lost_byte_ratio: tuple[float, float] = (0.0, 0.0)
     changes_per_byte: tuple[float, float] = (0.0, 0.0)
     one_sided_ratio: tuple[float, float] = (0.0, 0.0)
-    relief_ratio: tuple[float, float] = (0.0, 0.0)
     range_noise_ratio: tuple[float, float] = (0.0, 0.0)
     has_any_phase: bool = False
 
@@ -99,7 +97,6 @@ class UnitSpread:
             ("lost_byte_ratio", 1.0),
             ("changes_per_byte", 10.0),
             ("one_sided_ratio", 1.0),
-            ("relief_ratio", 10.0),
             ("range_noise_ratio", 10.0),
         ):
             low, high = getattr(self, name)
