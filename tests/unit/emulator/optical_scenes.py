@@ -1,6 +1,7 @@
 """Hand-placed walls before a still lidar whose firings of sequence 0 leave along +x, all channels level: scenes with numbers known beforehand."""
 
 import dataclasses
+from types import SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
@@ -68,6 +69,12 @@ def still_lidar(objects, spec, *, seed=9, at=None, **setting):
         data_flow=flow,
         position_flow=flow,
     )
+
+
+def seeing_relief(lidar, ratio):
+    """What renders a lidar, with a signal that shows the relief of surfaces, as no ideal unit's does."""
+    plan = lidar.plan._replace(signal=lidar.plan.signal._replace(relief_ratio=ratio))
+    return SimpleNamespace(plan=plan, platform=lidar.platform, world=lidar.world)
 
 
 def workspace_of(lidar, sequences=1, first=0):

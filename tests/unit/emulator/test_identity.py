@@ -73,7 +73,7 @@ def test_an_ideal_unit_has_no_errors_and_the_models_head():
         assert not getattr(unit, name).any()
     assert (unit.gain == 1.0).all()
     assert unit.baseline.tolist() == [channel.no_return_reflectivity for channel in VLP16.channels]
-    assert unit.spec == dataclasses.replace(VLP16, signal=dataclasses.replace(VLP16.signal, grid_codes=1))
+    assert unit.spec == dataclasses.replace(VLP16, signal=dataclasses.replace(VLP16.signal, grid_codes=1, relief_ratio=0.0))
     assert (unit.setup.phase_deg, unit.setup.clock.oscillator_ppm, unit.setup.clock.stamp_ppm) == (0.0, 0.0, 0.0)
 
 

@@ -17,7 +17,7 @@ from hilsim.world.geometry.rotations import about_axis
 from hilsim.world.render.packets import cast_packets
 from hilsim.world.render.surfaces import returned, returned_by_all, texture_noise, texture_noises
 from tests.compiled import compiled_only
-from tests.unit.emulator.optical_scenes import diffuse, still_lidar, wall
+from tests.unit.emulator.optical_scenes import diffuse, seeing_relief, still_lidar, wall
 
 SEQUENCES = 24
 NEVER_FIRST_M = 5e-324
@@ -73,8 +73,7 @@ def lidar(vlp16):
         wall(20.0, diffuse(60, flaw_ratio=0.2), y=(-3.0, -1.6)),
         wall(30.0, diffuse(20, texture=0.3), angle_deg=40.0, z=(-60.0, 2.0)),
     ]
-    rough = dataclasses.replace(vlp16, signal=dataclasses.replace(vlp16.signal, relief_ratio=1.0))
-    return still_lidar(objects, rough, is_exact=False, sub_rays=7)
+    return seeing_relief(still_lidar(objects, vlp16, is_exact=False, sub_rays=7), 1.0)
 
 
 def _cast(lidar, first):

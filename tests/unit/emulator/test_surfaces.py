@@ -9,7 +9,6 @@ import pytest
 from hilsim.emulator.truth import Cause, packets_with_truth
 from hilsim.sensor.echoes import ENERGY, MIRRORED, RANGE, RAY
 from hilsim.sensor.optics.false_alarms import SpuriousSpec
-from hilsim.sensor.signal.spec import SignalSpec
 from hilsim.world.geometry.poses import Pose
 from hilsim.world.geometry.rotations import about_axis
 from hilsim.world.geometry.tracks import fixed_track
@@ -18,7 +17,7 @@ from hilsim.world.scene.materials import DEFAULTS, wet
 from hilsim.world.scene.mesh import Mesh
 from hilsim.world.scene.world import SceneObject
 from tests.compiled import compiled_only
-from tests.unit.emulator.optical_scenes import ahead, diffuse, level, still_lidar, wall, workspace_of
+from tests.unit.emulator.optical_scenes import ahead, diffuse, level, seeing_relief, still_lidar, wall, workspace_of
 
 GLASS_MIRROR = 0.08
 
@@ -55,12 +54,15 @@ def test_the_reflectivity_of_a_textured_wall_varies_by_its_deviation(vlp16):
 
 def test_a_textured_surface_is_as_rough_as_its_relief(vlp16):
     rough = [wall(10.0, diffuse(50, texture=0.2, texture_m=2.0, relief_m=0.02))]
-    seeing = level(vlp16, signal=SignalSpec(relief_ratio=0.5))
-    ranges_m = [energies(rough, seeing, is_exact=False, at=Pose(position_m=(0.0, 0.77 * step - 44.0, 0.0)))[:, 0] for step in range(115)]
-    off_m = np.array([firing.mean() for firing in ranges_m]) - 10.0
-    assert off_m.mean() == pytest.approx(0.0, abs=0.005)
-    assert off_m.std() == pytest.approx(0.01, rel=0.2)
-    assert max(np.ptp(firing) for firing in ranges_m) < 0.001  # a firing's rays meet one patch
+    off_m = []
+    for step in range(115):
+        lidar = still_lidar(rough, level(vlp16), at=Pose(position_m=(0.0, 0.77 * step - 44.0, 0.0)))
+        flat, deep = (workspace_of(each).hits for each in (lidar, seeing_relief(lidar, 0.5)))
+        off = (deep.value - flat.value)[0, : flat.hit_count[0], RANGE]
+        assert np.ptp(off) < 1e-12  # a firing's rays meet one patch
+        off_m.append(off[0])
+    assert np.mean(off_m) == pytest.approx(0.0, abs=0.003)
+    assert np.std(off_m) == pytest.approx(0.01, rel=0.2)
 
 
 @pytest.mark.parametrize("spot_m", [0.05, 0.1, 0.4])
