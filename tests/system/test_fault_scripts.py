@@ -159,11 +159,12 @@ def test_what_receivers_get_of_a_script_is_what_it_gives_and_a_recording_replaye
     script = load_script(written(tmp_path / "made.jsonl", made))
     play(hilsim.load_rig(path), tmp_path / "played.pcap", lived_s, epoch_ns, script, batch_ms=100)
     lived, played = payloads_of(tmp_path / "lived.pcap"), payloads_of(tmp_path / "played.pcap")
+    missing = {port: len(heard[port]) + dropped[port] - len(payloads) for port, payloads in lived.items()}
+    assert sum(missing.values()) == unrecorded  # 0, but on a machine that stands still for two seconds
     for port, payloads in lived.items():
         assert_played(payloads, played[port])
         assert len(payloads) > 100
         known, sent = set(payloads), iter(payloads)
         assert all(payload in sent for payload in heard[port] if payload in known)  # in their order
-        assert sum(payload not in known for payload in heard[port]) <= unrecorded  # a machine that stands still for two seconds
-    assert sum(map(len, heard.values())) + sum(dropped.values()) == sum(map(len, lived.values())) + unrecorded
+        assert 0 <= sum(payload not in known for payload in heard[port]) <= missing[port]
     assert_replayed(tmp_path, tmp_path / "lived.pcap")
