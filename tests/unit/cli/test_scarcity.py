@@ -43,7 +43,7 @@ def test_other_errors_are_none_of_it(error):
 
 @pytest.mark.system
 def test_a_daemon_that_may_open_too_few_files_ends_with_a_sentence():
-    program = "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8)); sys.argv[1:] = ['run', 'demo']; from hilsim.cli import main; main()"
+    program = "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (8, 8)); sys.argv[1:] = ['run', 'demo', '--set', 'metrics.port=0']; from hilsim.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
