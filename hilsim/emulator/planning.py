@@ -212,7 +212,7 @@ def _lasers(setting: LidarSetting, unit: Unit, *, seed: int) -> LaserSignals:
         return ideal_lasers(signal, unit.baseline, unit.gain)
     drawn = drawn_lasers(signal, unit.baseline, unit.gain, unit.range_codes, seed=seed, stream=setting.stream)
     known = with_own_empty_bytes(drawn, unit.baseline, unit.baseline_ratio, unit.empty_ratio)
-    return with_own_bytes(known, noise_by_byte(signal), unit.known_bytes, [own or unit.byte_noise for own in unit.laser_byte_noise], unit.response)
+    return with_own_bytes(known, noise_by_byte(signal), unit.byte_edges, [own or unit.byte_noise for own in unit.laser_byte_noise], unit.response)
 
 
 def _weather(setting: LidarSetting) -> Weather:

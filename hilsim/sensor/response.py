@@ -50,6 +50,7 @@ class Response(NamedTuple):
     noise_m: float
     weak_noise_m: float
     noise_onset_m: float
+    noise_overlap: float
     drop_out_ratio: float
     threshold_energy: float
     noise_ratio: float
@@ -74,6 +75,7 @@ def build_response(spec: LidarSpec, *, seed: int, stream: int) -> Response:
         noise_m=spec.range_noise_m,
         weak_noise_m=detector.range_noise_weak_m,
         noise_onset_m=detector.range_noise_onset_m,
+        noise_overlap=detector.range_noise_overlap,
         drop_out_ratio=spec.drop_out_ratio,
         threshold_energy=detector.threshold_energy,
         noise_ratio=detector.noise_ratio,
@@ -195,9 +197,13 @@ def byte_noise(response: Response, channel: int, sequence: int, echo: int) -> fl
 
 @kernel
 def draw_noise(response: Response, first_channel: int, sequence: int) -> tuple[Doubles, Doubles]:
-    """``range_noise`` and ``byte_noise`` of the first echoes of sixteen channels, from ``first_channel`` on."""
+    """``range_noise`` and ``byte_noise`` of the first echoes of sixteen channels, from ``first_channel`` on; ranges have a part of the next firing's too."""
     streams = lane_numbers() + np.uint64(response.stream * CHANNELS_PER_STREAM + first_channel)
-    return normal_pairs(response.seed, streams, sequence * ECHO_DRAWS, _RANGE_NOISE)
+    error, byte_error = normal_pairs(response.seed, streams, sequence * ECHO_DRAWS, _RANGE_NOISE)
+    if response.noise_overlap > 0.0:
+        following, _ = normal_pairs(response.seed, streams, (sequence + 1) * ECHO_DRAWS, _RANGE_NOISE)
+        error = (error + following * response.noise_overlap) / math.sqrt(1.0 + response.noise_overlap**2)
+    return error, byte_error
 
 
 @kernel

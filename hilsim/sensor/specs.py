@@ -86,6 +86,8 @@ class DetectorSpec:
         range_noise_weak_m: Noise of weak echoes: with ``range_noise_m`` s0 and this s1, the variance is s0^2 + s1^2 / (b + 1) * max(1, R / R1)^2 for a
             reflectivity of b percent at range R.
         range_noise_onset_m: R1.
+        range_noise_overlap: Share of the error of the next firing's range that a range has too, so that neighbours are correlated: by this share s,
+            s / (1 + s^2); 0: not.
         laser_bias_m: Standard deviation of each laser's constant range error.
         saturation_ratio: Ratio to the threshold's energy above which an echo saturates the receiver and is flagged where packets have a field for it; 0:
             none.
@@ -100,6 +102,7 @@ class DetectorSpec:
     diffuse_max: int = 100
     range_noise_weak_m: float = 0.0
     range_noise_onset_m: float = 15.0
+    range_noise_overlap: float = 0.0
     laser_bias_m: float = 0.0
     saturation_ratio: float = 0.0
     doubt_ratio: float = 0.0
@@ -114,6 +117,7 @@ class DetectorSpec:
             (0 <= self.diffuse_max <= 255, f"diffuse_max must be 0 to 255, got {self.diffuse_max}"),
             (0.0 <= self.range_noise_weak_m <= 1.0, f"range_noise_weak_m must be 0 to 1, got {self.range_noise_weak_m}"),
             (0.1 <= self.range_noise_onset_m <= 1000.0, f"range_noise_onset_m must be 0.1 to 1000, got {self.range_noise_onset_m}"),
+            (0.0 <= self.range_noise_overlap <= 1.0, f"range_noise_overlap must be 0 to 1, got {self.range_noise_overlap}"),
             (0.0 <= self.laser_bias_m <= 1.0, f"laser_bias_m must be 0 to 1, got {self.laser_bias_m}"),
             (0.0 <= self.saturation_ratio <= 1e12, f"saturation_ratio must be 0 to 1e12, got {self.saturation_ratio}"),
             (0.0 <= self.doubt_ratio <= 1e6, f"doubt_ratio must be 0 to 1e6, got {self.doubt_ratio}"),

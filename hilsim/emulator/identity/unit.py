@@ -38,7 +38,7 @@ class Unit:
         empty_ratio: ``float64[c, 256]``, share of the firings without a return by byte, other than the baseline.
         range_codes: ``int64[c, 512]``, correction of the distance by half byte, in counts of the packet's unit.
         byte_noise: Standard deviation of the byte by byte, as ``UnitSpec.byte_noise``; empty: not known.
-        known_bytes: ``LaserUnitSpec.reported_bytes`` and ``missing_bytes`` of each laser.
+        byte_edges: ``LaserUnitSpec.byte_edges`` of each laser.
         laser_byte_noise: ``LaserUnitSpec.byte_noise`` of each laser.
         response: Ratio of reflectivities by range, as ``UnitSpec.response``; empty: not known.
         stamp_wander: Wander of the stamps.
@@ -55,7 +55,7 @@ class Unit:
     baseline_ratio: Doubles
     empty_ratio: Doubles
     range_codes: npt.NDArray[np.int64]
-    known_bytes: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...]
+    byte_edges: tuple[tuple[tuple[int, float], ...], ...]
     laser_byte_noise: tuple[tuple[tuple[float, float], ...], ...]
     byte_noise: tuple[tuple[float, float], ...] = ()
     response: tuple[tuple[float, float], ...] = ()
@@ -65,7 +65,7 @@ class Unit:
     @property
     def has_own_bytes(self) -> bool:
         """Whether some laser's reflectivity has a gain, bytes or noise of its own."""
-        return bool((self.gain != 1.0).any() or any(missing for _, missing in self.known_bytes) or any(self.laser_byte_noise) or self.byte_noise)
+        return bool((self.gain != 1.0).any() or any(self.byte_edges) or any(self.laser_byte_noise) or self.byte_noise)
 
 
 def unit_of(setting: LidarSetting, *, seed: int) -> Unit:
@@ -75,12 +75,13 @@ def unit_of(setting: LidarSetting, *, seed: int) -> Unit:
     if setup.unit == IDEAL:
         learned, spread = UnitSpec(), UnitSpread()
         # Without a unit's correction the grid alone would remain, on which no real unit's distances lie. Surfaces are as the scene says, without a relief.
-        spec = replace(spec, signal=replace(spec.signal, grid_codes=1, relief_ratio=0.0))
+        signal = replace(spec.signal, grid_codes=1, relief_ratio=0.0, ripple_m=0.0)
+        spec = replace(spec, signal=signal, detector=replace(spec.detector, range_noise_overlap=0.0))
     draws = UnitDraws(seed, setting.stream)
     lasers = learned.laser or (LaserUnitSpec(),) * spec.laser_count
     bias = draws.laser_biases_m(spread, spec.laser_count) + laser_biases_m(spec, seed=seed, stream=setting.stream)
     spec, setup = setting.family.of_unit(spec, setup, learned, spread, draws)
-    spec = replace(spec, signal=draws.signal(spread, spec.signal))
+    spec = replace(spec, signal=draws.signal(spread, spec.signal, learned.ripple_m))
     return Unit(
         spec=spec,
         setup=_with_clock(setup, learned, spread, draws),
@@ -92,7 +93,7 @@ def unit_of(setting: LidarSetting, *, seed: int) -> Unit:
         baseline_ratio=_learned(lasers, lambda laser: laser.baseline_ratio, np.full(len(lasers), math.nan)),
         empty_ratio=np.array([_by_byte(laser.empty_bytes) for laser in lasers]),
         range_codes=np.array([_range_codes(laser.range_codes, laser.straddled_bytes) for laser in lasers]),
-        known_bytes=tuple((laser.reported_bytes, laser.missing_bytes) for laser in lasers),
+        byte_edges=tuple(laser.byte_edges for laser in lasers),
         laser_byte_noise=tuple(laser.byte_noise for laser in lasers),
         byte_noise=learned.byte_noise,
         response=learned.response,

@@ -20,7 +20,8 @@ def of_unit(spec: VelodyneSpec, setup: SensorSetup, learned: UnitSpec, spread: U
     encoder = learned.encoder or tuple(drawn_encoder(entry, spread, draws) for entry in spread.encoder or spec.encoder)
     jitter = learned.rate_jitter or _rate_jitter(spec, setup, spread, draws)
     phase_deg = next(phase for phase in (setup.phase_deg, learned.phase_deg, draws.phase_deg(spread)) if phase is not None)
-    noise = draws.logarithmic(spread.range_noise_ratio, 5, Purpose.UNIT_SIGNAL) or 1.0
+    drawn_noise = draws.logarithmic(spread.range_noise_ratio, 5, Purpose.UNIT_SIGNAL) or 1.0
+    noise = drawn_noise if learned.range_noise_ratio is None else learned.range_noise_ratio
     detector = replace(spec.detector, range_noise_weak_m=noise * spec.detector.range_noise_weak_m)
     unit = replace(
         spec,

@@ -7,7 +7,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from hilsim.sensor.signal.signal import BYTES, HALVES, NOISES, RANGES, RANGES_PER_M, LaserSignals, noise_columns, reported_columns
+from hilsim.sensor.signal.signal import HALVES, NOISES, RANGES, RANGES_PER_M, LaserSignals, noise_columns
 
 Doubles = npt.NDArray[np.float64]
 Columns = npt.NDArray[np.int32]
@@ -70,21 +70,22 @@ def noise_before_steps(byte: float, sd: float, columns: Columns) -> float:
     return float(np.exp(np.interp(np.log(max(sd, _MIN_SD)), np.log(_reported_sds(byte, columns.tobytes())), np.log(_NOISES))))
 
 
-def columns_of(reported: Sequence[int], missing: Sequence[int], drawn: Columns | None = None) -> Columns:
+def columns_of(edges: Curve, drawn: Columns) -> Columns:
     """A laser's part of ``LaserSignals.reported``, ``int32[512]``.
 
     Args:
-        reported: Bytes that it is known to report.
-        missing: Bytes that it is known not to report.
-        drawn: Part of a drawn laser, which other bytes follow; None: it reports them.
+        edges: ``LaserUnitSpec.byte_edges``.
+        drawn: Part of a drawn laser, for all other reflectivities.
     """
-    known = np.ones(BYTES, np.bool_)
-    if drawn is not None:
-        known[:] = False
-        known[np.unique(drawn // 2)] = True
-    known[list(reported)] = True
-    known[list(missing)] = False
-    return reported_columns(known[None])[:, 0]
+    if not edges:
+        return drawn
+    byte, edge = np.array([(-1, 0.0), *edges]).T
+    place = (np.arange(HALVES) + 0.5) / 2.0
+    row = np.searchsorted(edge, place, side="right")
+    is_known = (row > 0) & (row < edge.size)
+    row = row.clip(1, edge.size - 1)
+    is_known &= byte[row] == byte[row - 1] + 1
+    return np.where(is_known, 2 * byte[row] + (place >= 0.5 * (edge[row - 1] + edge[row])), drawn).astype(np.int32)
 
 
 def noise_through(curve: Curve, columns: Columns, line: Doubles) -> Doubles:
@@ -102,27 +103,23 @@ def noise_through(curve: Curve, columns: Columns, line: Doubles) -> Doubles:
     return np.asarray(of_line * np.interp(places, byte, noise / np.interp(byte, places, of_line)))
 
 
-def with_own_bytes(
-    lasers: LaserSignals, line: Doubles, bytes_: Sequence[tuple[Sequence[int], Sequence[int]]], curves: Sequence[Curve], response: Curve = ()
-) -> LaserSignals:
+def with_own_bytes(lasers: LaserSignals, line: Doubles, edges: Sequence[Curve], curves: Sequence[Curve], response: Curve = ()) -> LaserSignals:
     """Lasers with known bytes, noise of these and response to range in place of drawn ones.
 
     Args:
         lasers: Figures of the lasers.
         line: ``float64[128]``, noise of the model by byte.
-        bytes_: Bytes that each laser is known to report, and those that it is known not to report.
+        edges: ``LaserUnitSpec.byte_edges`` of each laser.
         curves: Pairs of a byte and the standard deviation of the reported bytes there, for each laser; none: not known.
         response: Pairs of a range and the ratio of reflectivities there; none: not known.
     """
-    columns = lasers.reported.reshape(-1, HALVES).copy()
+    columns = [columns_of(of_laser, drawn) for of_laser, drawn in zip(edges, lasers.reported.reshape(-1, HALVES), strict=True)]
     noise = lasers.byte_noise.reshape(-1, NOISES).astype(np.float64)
-    for number, ((reported, missing), curve) in enumerate(zip(bytes_, curves, strict=True)):
-        if reported or missing:
-            columns[number] = columns_of(reported, missing, columns[number])
+    for number, curve in enumerate(curves):
         if curve:
             noise[number] = noise_through(curve, columns[number], line)
     range_gain = lasers.range_gain
     if response:
         middle_m = (np.arange(RANGES) + 0.5) / RANGES_PER_M
         range_gain = np.interp(middle_m, *np.array(response).T).astype(np.float32)[:, None]
-    return lasers._replace(reported=columns.reshape(-1, 1), byte_noise=noise_columns(noise), range_gain=range_gain)
+    return lasers._replace(reported=np.concatenate(columns)[:, None], byte_noise=noise_columns(noise), range_gain=range_gain)

@@ -20,7 +20,7 @@ RANGES_PER_M = 4.0
 """Rows of ``LaserSignals.range_gain``, and how many of them a metre has."""
 _LASERS_PER_STREAM = 256
 _UNIT = constant(Purpose.SIGNAL_UNIT)
-_STEP, _EMPTY, _RIPPLE, _RIPPLE_PHASE, _WALK, _BANDS = 1, 2, 3, 4, 16, 32
+_STEP, _EMPTY, _RIPPLE_PHASE, _WALK, _BANDS = 1, 2, 4, 16, 32
 _BYTES_PER_BAND = 10
 _SECOND_HARMONIC = 0.28
 RIPPLE_SEQUENCES = 5
@@ -217,12 +217,16 @@ def _drawn_noise_ratio(spec: SignalSpec, key: np.uint64, of_laser: int) -> npt.N
 
 
 def _drawn_ripple_m(spec: SignalSpec, key: np.uint64, streams: list[int]) -> npt.NDArray[np.float64]:
-    """Draw a unit's ripple: a laser has the values of the one before it a firing sequence later, as three VLP-16s show; so does the second harmonic's share."""
-    if spec.ripple_m == 0.0:
-        return np.zeros((1, len(streams)))
-    amplitude_m = spec.ripple_m * (0.67 + 0.66 * uniform(key, streams[0], _RIPPLE, _UNIT))
-    sequence, laser = np.mgrid[:RIPPLE_SEQUENCES, : len(streams)]
-    angle = 2.0 * np.pi * ((sequence - laser) / RIPPLE_SEQUENCES + uniform(key, streams[0], _RIPPLE_PHASE, _UNIT))
+    return ripple(spec.ripple_m, len(streams), uniform(key, streams[0], _RIPPLE_PHASE, _UNIT)) if spec.ripple_m > 0.0 else np.zeros((1, len(streams)))
+
+
+def ripple(amplitude_m: float, lasers: int, phase: float) -> npt.NDArray[np.float64]:
+    """``LaserSignals.ripple_m`` by its amplitude and phase, in periods.
+
+    A laser has the values of the one before it a firing sequence later, as three VLP-16s show; so does the second harmonic's share.
+    """
+    sequence, laser = np.mgrid[:RIPPLE_SEQUENCES, :lasers]
+    angle = 2.0 * np.pi * ((sequence - laser) / RIPPLE_SEQUENCES + phase)
     return np.asarray(amplitude_m * (np.cos(angle) + _SECOND_HARMONIC * np.sin(2.0 * angle)))
 
 

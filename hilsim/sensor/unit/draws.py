@@ -15,6 +15,7 @@ from hilsim.sensor.unit.spread import UnitSpread
 Doubles = npt.NDArray[np.float64]
 _ELEVATION, _AZIMUTH, _OF_UNIT = 0, 1, 2
 """Numbers of draws for one purpose."""
+_RIPPLE_RATIO = (0.67, 1.33)
 
 
 class UnitDraws(NamedTuple):
@@ -94,8 +95,8 @@ class UnitDraws(NamedTuple):
         chosen = spread.stamp_ppm[int(self.uniform(1, Purpose.UNIT_CLOCK) * len(spread.stamp_ppm))]
         return chosen + spread.stamp_scatter_ppm * self.normal(2, Purpose.UNIT_CLOCK)
 
-    def signal(self, spread: UnitSpread, of_model: SignalSpec) -> SignalSpec:
-        """The receiver's signal of the unit: the model's, but for what differs between units."""
+    def signal(self, spread: UnitSpread, of_model: SignalSpec, ripple_m: float | None) -> SignalSpec:
+        """The receiver's signal of the unit: the model's, but for what differs between units; ``ripple_m`` is a known ripple."""
         straddle, empty, lost = spread.straddle_ratio, spread.empty_byte_ratio, spread.lost_byte_ratio
         changes, one_sided = spread.changes_per_byte, spread.one_sided_ratio
         return replace(
@@ -105,6 +106,7 @@ class UnitDraws(NamedTuple):
             lost_byte_ratio=self.logarithmic(lost, 2, Purpose.UNIT_SIGNAL) or of_model.lost_byte_ratio,
             correction_changes_per_byte=self.logarithmic(changes, 3, Purpose.UNIT_SIGNAL) or of_model.correction_changes_per_byte,
             one_sided_ratio=self.logarithmic(one_sided, 4, Purpose.UNIT_SIGNAL) or of_model.one_sided_ratio,
+            ripple_m=of_model.ripple_m * self._even(_RIPPLE_RATIO, 3, Purpose.SIGNAL_UNIT) if ripple_m is None else ripple_m,
         )
 
     def _even(self, limits: tuple[float, float], index: int, purpose: Purpose) -> float:

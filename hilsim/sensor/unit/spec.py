@@ -25,8 +25,8 @@ class LaserUnitSpec:
         baseline: Reflectivity byte of no return.
         baseline_ratio: Share of the firings without a return that have this byte.
         empty_bytes: Other bytes of firings without a return, each with its share of them.
-        reported_bytes: Reflectivity bytes that it reports. Bytes that are in neither list are drawn.
-        missing_bytes: Reflectivity bytes that it does not report.
+        byte_edges: Reflectivities up to which it reports a byte, pairs of a rising byte and an edge. Between the edges of a byte and of the next one it reports
+            the next one; where one of them is missing, what is drawn.
         byte_noise: Standard deviation of its reflectivity byte from firing to firing, in place of the unit's: pairs of a byte and the standard deviation there,
             with what the steps between its bytes add. Empty: the unit's.
         range_codes: Correction of the distance by reflectivity byte, in counts of the packet's unit: number ``b`` for byte ``b``, and the last one for all beyond;
@@ -41,8 +41,7 @@ class LaserUnitSpec:
     baseline: int | None = None
     baseline_ratio: float | None = None
     empty_bytes: tuple[tuple[int, float], ...] = ()
-    reported_bytes: tuple[int, ...] = ()
-    missing_bytes: tuple[int, ...] = ()
+    byte_edges: tuple[tuple[int, float], ...] = ()
     byte_noise: tuple[tuple[float, float], ...] = ()
     range_codes: tuple[int, ...] = ()
     straddled_bytes: tuple[int, ...] = ()
@@ -62,13 +61,11 @@ class LaserUnitSpec:
             value = getattr(self, name)
             yield value is None or least <= value <= most, f"{name} must be {least:g} to {most:g}, got {value}"
         yield _byte_noise_rule(self.byte_noise)
-        for name in ("reported_bytes", "missing_bytes", "straddled_bytes"):
-            bytes_ = getattr(self, name)
-            is_rising = all(before < after for before, after in pairwise((-1, *bytes_, BYTES)))
-            yield is_rising, f"{name} must be rising bytes of 0 to 255, got {list(bytes_)}"
-        both = sorted({*self.reported_bytes} & {*self.missing_bytes})
-        yield not both, f"reported_bytes and missing_bytes must have no byte in common, got {both}"
-        yield len({*self.missing_bytes}) < BYTES, "missing_bytes must leave a byte that the laser reports"
+        is_rising = all(before < after for before, after in pairwise((-1, *self.straddled_bytes, BYTES)))
+        yield is_rising, f"straddled_bytes must be rising bytes of 0 to 255, got {list(self.straddled_bytes)}"
+        are_edges = all(after[0] > before[0] and after[1] >= before[1] for before, after in pairwise(self.byte_edges))
+        are_edges = are_edges and all(0 <= byte < BYTES and 0.0 <= edge <= BYTES for byte, edge in self.byte_edges)
+        yield are_edges, "byte_edges must be pairs of a rising byte of 0 to 255 and an edge of 0 to 256 that does not fall"
         are_shares = all(0 <= byte < BYTES and 0.0 <= share <= 1.0 for byte, share in self.empty_bytes)
         yield (
             are_shares and sum(share for _, share in self.empty_bytes) <= 1.01,
@@ -94,6 +91,8 @@ class UnitSpec:
         encoder: Encoder, one entry for each measured rate; the nearest is used.
         rate_jitter: Oscillations of the rotation rate.
         position: The position packet stream.
+        range_noise_ratio: White noise of its ranges, relative to the model's.
+        ripple_m: Amplitude of its ripple, in place of one drawn about ``SignalSpec.ripple_m``.
         byte_noise: Standard deviation of the reflectivity byte by byte: pairs of a byte and the standard deviation there, linear in between.
         response: Ratio of reflectivities to those that the model reports, by range: pairs of a range in metres and the ratio there, linear in between. Only
             what the unit reports of a surface changes, not whether it detects the surface.
@@ -109,6 +108,8 @@ class UnitSpec:
     encoder: tuple[EncoderSpec, ...] = ()
     rate_jitter: RateJitterSpec | None = None
     position: PositionSpec | None = None
+    range_noise_ratio: float | None = None
+    ripple_m: float | None = None
     byte_noise: tuple[tuple[float, float], ...] = ()
     response: tuple[tuple[float, float], ...] = ()
     laser: tuple[LaserUnitSpec, ...] = ()
@@ -119,6 +120,8 @@ class UnitSpec:
             (abs(self.oscillator_ppm or 0.0) <= 1000.0, f"oscillator_ppm must be -1000 to 1000, got {self.oscillator_ppm}"),
             (abs(self.stamp_ppm or 0.0) <= 1000.0, f"stamp_ppm must be -1000 to 1000, got {self.stamp_ppm}"),
             (0.0 <= (self.stamp_wander_us or 0.0) <= 100.0, f"stamp_wander_us must be 0 to 100, got {self.stamp_wander_us}"),
+            (0.0 <= (self.range_noise_ratio or 0.0) <= 10.0, f"range_noise_ratio must be 0 to 10, got {self.range_noise_ratio}"),
+            (0.0 <= (self.ripple_m or 0.0) <= 0.1, f"ripple_m must be 0 to 0.1, got {self.ripple_m}"),
             (0.0 <= (self.phase_deg or 0.0) < 360.0, f"phase_deg must be 0 to less than 360, got {self.phase_deg}"),
             _byte_noise_rule(self.byte_noise),
             (_rises(self.response, 1000.0, 100.0), "response must be pairs of a rising range of 0 to 1000 m and a ratio of 0 to 100"),

@@ -38,13 +38,16 @@ def test_all_faults_of_a_units_file_are_reported_together(tmp_path):
     path = with_unit(
         tmp_path,
         "own.toml",
-        'stamp_ppm = 5000.0\nmac = "x"\nlaser = [{ baseline = 300, gain = 1.0, reported_bytes = [9, 9], missing_bytes = [9], byte_noise = [[9, 1.0], [4, 1.0]] }]\n',
+        'stamp_ppm = 5000.0\nmac = "x"\nlaser = [{ baseline = 300, gain = 1.0, straddled_bytes = [9, 9], byte_edges = [[9, 9.5], [11, 4.0]], byte_noise = [[9, 1.0], [4, 1.0]] }]\nrange_noise_ratio = 20.0\nripple_m = 0.5\n',
     )
     with pytest.raises(ConfigError, match=r"own\.toml: laser\[0\]\.gain: unknown key") as caught:
         load_rig(path)
     of_bytes = (
-        "reported_bytes must be rising bytes of 0 to 255, got [9, 9]",
+        "straddled_bytes must be rising bytes of 0 to 255, got [9, 9]",
+        "byte_edges must be pairs of a rising byte of 0 to 255 and an edge of 0 to 256 that does not fall",
         "byte_noise must be pairs of a rising byte of 0 to 255 and a standard deviation of 0 to 100",
+        "range_noise_ratio must be 0 to 10, got 20.0",
+        "ripple_m must be 0 to 0.1, got 0.5",
     )
     for fault in (*of_bytes, "baseline must be 0 to 255, got 300", "stamp_ppm must be -1000 to 1000, got 5000.0", "mac must be like"):
         assert fault in str(caught.value)

@@ -73,7 +73,7 @@ def test_an_ideal_unit_has_no_errors_and_the_models_head():
         assert not getattr(unit, name).any()
     assert (unit.gain == 1.0).all()
     assert unit.baseline.tolist() == [channel.no_return_reflectivity for channel in VLP16.channels]
-    assert unit.spec == dataclasses.replace(VLP16, signal=dataclasses.replace(VLP16.signal, grid_codes=1, relief_ratio=0.0))
+    assert unit.spec == dataclasses.replace(VLP16, signal=dataclasses.replace(VLP16.signal, grid_codes=1, relief_ratio=0.0, ripple_m=0.0))
     assert (unit.setup.phase_deg, unit.setup.clock.oscillator_ppm, unit.setup.clock.stamp_ppm) == (0.0, 0.0, 0.0)
 
 
@@ -93,10 +93,10 @@ def test_what_is_learned_replaces_what_is_drawn_and_the_rig_replaces_both():
 
 def test_lasers_have_the_bytes_and_noise_of_the_units_file():
     curve = ((5.0, 1.2), (30.0, 2.4), (80.0, 9.0))
-    lasers = (LaserUnitSpec(reported_bytes=(40, 43), missing_bytes=(41, 42, *range(44, 50)), byte_noise=curve), *[LaserUnitSpec()] * 15)
+    lasers = (LaserUnitSpec(byte_edges=((39, 40.0), (40, 42.0), (41, 42.0), (42, 42.0), (43, 50.5)), byte_noise=curve), *[LaserUnitSpec()] * 15)
     setting = dataclasses.replace(lidar_setting(VLP16, unit="drawn", is_exact=False), unit=UnitSpec(laser=lasers))
     plan, without = (build_lidar_plan(of, seed=7, utc_epoch_ns=0) for of in (setting, dataclasses.replace(setting, unit=UnitSpec())))
-    assert set((plan.lasers.reported[80:101, 0] // 2).tolist()) == {40, 43, 50}
+    assert set((plan.lasers.reported[80:101, 0] // 2).tolist()) == {40, 43}
     np.testing.assert_array_equal(plan.lasers.reported[HALVES:], without.lasers.reported[HALVES:])
     assert plan.lasers.byte_noise[80, 0] > 2.0 * VLP16.signal.byte_noise_ratio * 80.0
     np.testing.assert_array_equal(plan.lasers.byte_noise[NOISES:], without.lasers.byte_noise[NOISES:])
@@ -112,7 +112,7 @@ def test_lasers_without_noise_of_their_own_have_the_units():
 @pytest.mark.parametrize(
     "unit",
     [
-        UnitSpec(laser=(LaserUnitSpec(missing_bytes=(41,)), *[LaserUnitSpec()] * 15)),
+        UnitSpec(laser=(LaserUnitSpec(byte_edges=((40, 40.5), (41, 40.5), (42, 42.5))), *[LaserUnitSpec()] * 15)),
         UnitSpec(byte_noise=((9.0, 1.0),)),
         UnitSpec(response=((9.0, 1.1),)),
     ],

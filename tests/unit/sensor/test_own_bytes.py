@@ -47,32 +47,32 @@ def test_noise_goes_through_every_point_of_a_curve_and_is_a_multiple_of_the_line
     np.testing.assert_allclose(found[[0, 120]] / LINE[[0, 120]], [found[2] / LINE[2], found[80] / LINE[80]], rtol=0.01)
 
 
-def test_a_laser_reports_the_nearest_of_its_bytes_and_drawn_ones_where_nothing_is_known():
-    columns = columns_of((40, 46), (41, 42), in_steps(3.0))
+def test_a_laser_reports_bytes_up_to_their_edges_and_drawn_ones_where_nothing_is_known():
+    columns = columns_of(((36, 36.5), (39, 39.0), (40, 42.0), (41, 42.0), (42, 42.5), (43, 45.0)), in_steps(3.0))
     bytes_ = {float(place): int(columns[round(2 * place)]) // 2 for place in np.arange(36.0, 52.0, 0.5)}
-    assert sorted(set(bytes_.values())) == [36, 39, 40, 45, 46, 48, 51]
-    assert [bytes_[place] for place in (40.5, 42.0, 42.5, 43.5, 45.5)] == [40, 40, 45, 45, 46]
-    assert sorted(set((columns_of((), (7,)) // 2).tolist())) == [*range(7), *range(8, HALVES // 2)]
+    assert [bytes_[place] for place in (37.0, 38.5, 39.0, 41.5, 42.0, 42.5, 44.5, 45.0, 47.5)] == [36, 39, 40, 40, 42, 43, 43, 45, 48]
+    assert [int(columns[round(2 * place)]) % 2 for place in (39.0, 40.0, 40.5, 41.5)] == [0, 0, 1, 1]
+    np.testing.assert_array_equal(columns_of((), in_steps(3.0)), in_steps(3.0))
 
 
 def test_known_bytes_and_noise_take_the_place_of_drawn_ones_laser_by_laser():
     baseline, gain = np.full(3, 9, np.uint8), np.ones(3)
     drawn = drawn_lasers(MODEL, baseline, gain, np.zeros((3, 256), np.int64), seed=7, stream=0)
-    known = np.flatnonzero(bytes_in_steps(SignalSpec(byte_step=3.0))).tolist()
+    edges = [(byte, float(np.searchsorted(in_steps(3.0) // 2, byte, side="right")) / 2.0) for byte in range(256)]
     curve = tuple((byte, reported_sd(byte, 0.2 + 0.05 * byte, in_steps(3.0))) for byte in (3.0, 20.0, 70.0))
-    found = with_own_bytes(drawn, LINE, [(known, [*{*range(256)} - {*known}]), *[((), ())] * 2], (curve, (), ()))
-    np.testing.assert_array_equal(found.reported[:HALVES, 0], in_steps(3.0))
+    found = with_own_bytes(drawn, LINE, [edges, (), ()], (curve, (), ()))
+    np.testing.assert_array_equal(found.reported[1 : HALVES - 4, 0], in_steps(3.0)[1:-4])
     np.testing.assert_array_equal(found.reported[HALVES:], drawn.reported[HALVES:])
     np.testing.assert_allclose(found.byte_noise[[3, 20, 70], 0], [0.37, 1.22, 3.72], rtol=0.03)
     np.testing.assert_array_equal(found.byte_noise[NOISES:], drawn.byte_noise[NOISES:])
     for name in ("gain", "empty_step", "ripple_m", "correction", "range_gain"):
         np.testing.assert_array_equal(getattr(found, name), getattr(drawn, name))
-    unknown = with_own_bytes(drawn, LINE, [((), ())] * 3, ((), (), ()))
+    unknown = with_own_bytes(drawn, LINE, ((), (), ()), ((), (), ()))
     for name in drawn._fields:
         np.testing.assert_array_equal(getattr(unknown, name), getattr(drawn, name))
 
 
 def test_a_known_response_is_linear_between_its_ranges():
     drawn = drawn_lasers(MODEL, np.full(1, 9, np.uint8), np.ones(1), np.zeros((1, 256), np.int64), seed=7, stream=0)
-    found = with_own_bytes(drawn, LINE, [((), ())], ((),), ((2.0, 0.8), (10.0, 1.2))).range_gain[:, 0]
+    found = with_own_bytes(drawn, LINE, ((),), ((),), ((2.0, 0.8), (10.0, 1.2))).range_gain[:, 0]
     np.testing.assert_allclose(found[[0, 7, 24, 39, 511]], [0.8, 0.8, 1.00625, 1.19375, 1.2], atol=1e-6)

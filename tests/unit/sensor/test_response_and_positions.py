@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
+from hilsim.compilation.jit import borrowing_kernel
+from hilsim.compilation.lanes import WIDTH, store_lanes
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.sensor.position_stream import build_position_stream, next_position, position_time_ns, seek_positions
-from hilsim.sensor.response import build_response, distance_code, is_dropped, noise_sd_m, range_noise, reflectivity_byte
+from hilsim.sensor.response import build_response, distance_code, draw_noise, is_dropped, noise_sd_m, range_noise, reflectivity_byte
 from tests.lidars import exact_signal
 
 
@@ -63,6 +65,28 @@ def test_drop_outs_have_the_given_share():
 def test_the_same_firing_always_draws_the_same_noise():
     noisy = build_response(vlp16(), seed=1, stream=0)
     assert len({range_noise(noisy, 3, 77, 0) for _ in range(3)}) == 1
+
+
+@borrowing_kernel
+def draw_all(response, errors, byte_errors):
+    """Draw the errors of sixteen channels' first echoes of every firing sequence."""
+    for sequence in range(errors.shape[0]):
+        error, byte_error = draw_noise(response, 0, sequence)
+        store_lanes(errors, sequence, error)
+        store_lanes(byte_errors, sequence, byte_error)
+
+
+def test_ranges_of_neighbouring_firings_share_a_part_of_their_error_and_bytes_do_not():
+    drawn = {}
+    for overlap in (0.0, 0.4):
+        response = build_response(vlp16(detector={"range_noise_overlap": overlap}), seed=1, stream=0)
+        drawn[overlap] = np.zeros((3000, WIDTH)), np.zeros((3000, WIDTH))
+        draw_all(response, *drawn[overlap])
+    (alone, bytes_alone), (shared, bytes_shared) = drawn.values()
+    np.testing.assert_allclose(shared[:-1], (alone[:-1] + 0.4 * alone[1:]) / np.hypot(1.0, 0.4), atol=1e-12)
+    assert [float(np.mean(shared[:-lag] * shared[lag:])) for lag in (1, 2)] == pytest.approx([0.4 / 1.16, 0.0], abs=0.02)
+    assert shared.std() == pytest.approx(1.0, abs=0.02)
+    np.testing.assert_array_equal(bytes_shared, bytes_alone)
 
 
 def test_every_echo_of_a_firing_has_noise_of_its_own():

@@ -1,4 +1,4 @@
-"""Noise of the reflectivity byte, from turn to turn of a still sensor."""
+"""Noise of the reflectivity byte and of the range, from turn to turn of a still sensor."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -9,10 +9,14 @@ import numpy.typing as npt
 
 from hilsim.families.velodyne.calibration.cells import Visits
 from hilsim.families.velodyne.calibration.figures import Learned, Rows
+from hilsim.families.velodyne.specs import VelodyneSpec
+from hilsim.sensor.response import build_response, noise_sd_m
+from hilsim.sensor.signal.signal import RIPPLE_SEQUENCES, ripple
 
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 BYTE_EDGES = np.array([0.0, 1.5, 3.5, 6.5, 10.5, 15.5, 20.5, 30.5, 40.5, 55.5, 70.5, 85.5, 98.5])
+_DARK_EDGES = BYTE_EDGES[:5]
 MIN_PAIRS = 300
 """Pairs of a range of bytes at which the standard deviation of a step is known within 5 %."""
 _MAX_CELLS = 1 << 32
@@ -22,6 +26,7 @@ _EVEN_BYTES, _EVEN_RATIO = 2.0, 0.1
 _CLIPS, _CLIP_SD = 4, 4.0
 _MIN_CLIP = 1.7
 """Bytes of a laser come in steps of up to 3.3, most of them equal on dark surfaces: a limit of 4 times this keeps two steps."""
+_MIN_CLIP_M = 0.002
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,6 +38,7 @@ class Repeats(Rows):
     byte: Annotated[Ints, "``int64[n]``, reflectivity byte."]
     follows: Annotated[npt.NDArray[np.bool_], "``bool[n]``, whether the return before it is of the same direction and range; the two are a pair."]
     mean: Annotated[Doubles, "``float64[n]``, mean byte of the direction."]
+    range_m: Annotated[Doubles, "``float64[n]``, range by the packet."]
 
     @property
     def pairs(self) -> int:
@@ -57,13 +63,21 @@ class Repeats(Rows):
                 yield of_row
 
     def sd(self) -> float:
-        """Standard deviation of the byte, without far values, as of people who pass."""
-        change = self.change
-        sd = max(1.4826 * float(np.median(np.abs(change))), _MIN_CLIP)
-        for _ in range(_CLIPS):
-            kept = change[np.abs(change) <= _CLIP_SD * max(sd, _MIN_CLIP)]
-            sd = float(np.sqrt(np.mean(kept**2)))
-        return sd / float(np.sqrt(2.0))
+        """Standard deviation of the byte."""
+        return _sd(self.change, _MIN_CLIP)
+
+    def range_sd_m(self) -> float:
+        """Standard deviation of the range."""
+        return _sd(np.diff(self.range_m, prepend=0.0)[self.follows], _MIN_CLIP_M)
+
+
+def _sd(change: Doubles, least: float) -> float:
+    """Standard deviation of what changes from turn to turn, without far values, as of people who pass."""
+    sd = max(1.4826 * float(np.median(np.abs(change))), least)
+    for _ in range(_CLIPS):
+        kept = change[np.abs(change) <= _CLIP_SD * max(sd, least)]
+        sd = float(np.sqrt(np.mean(kept**2)))
+    return sd / float(np.sqrt(2.0))
 
 
 def repeats_of(visits: Sequence[Visits]) -> Repeats:
@@ -93,6 +107,7 @@ def _repeats_of(visits: Visits, number: int) -> Repeats:
         byte=byte[is_part],
         follows=follows[is_part],
         mean=mean[cell],
+        range_m=range_m[is_part],
     )
 
 
@@ -107,3 +122,35 @@ def learn_byte_noise(repeats: Repeats, learned: Learned) -> None:
     learned.keys["byte_noise"] = points
     text = ", ".join(f"{sd:.2f} at {byte:.0f}" for byte, sd in points)
     learned.add("byte_noise", text, sum(row.pairs for row in rows), note="standard deviation by byte, from turn to turn")
+
+
+def learn_range_noise(visits: Sequence[Visits], repeats: Repeats, spec: VelodyneSpec, learned: Learned) -> None:
+    """Learn the ripple of the ranges, and all lasers' white noise relative to the model's, where it is largest."""
+    rows, response = list(repeats.rows(_DARK_EDGES)), build_response(spec, seed=0, stream=0)
+    if not rows:
+        reason = f"at least {MIN_PAIRS} pairs of returns of one direction and range are needed at dark bytes"
+        learned.lack(("ripple_m", "range_noise_ratio"), reason, repeats.pairs)
+        return
+    ripple_sd_m = float(np.sqrt(np.mean(np.concatenate([_ripple_m(part) for part in visits]) ** 2)))
+    learned.keys["ripple_m"] = round(ripple_sd_m / float(np.sqrt(np.mean(ripple(1.0, 1, 0.0) ** 2))), 5)
+    learned.add("ripple_m", f"{1000.0 * learned.keys['ripple_m']:.1f} mm", sum(part.cell.size for part in visits))
+    ratios = []
+    for row in rows:
+        range_m = float(row.range_m.mean())
+        own_m = float(np.sqrt(max(row.range_sd_m() ** 2 - ripple_sd_m**2, 0.0)))
+        ratios.append(own_m / noise_sd_m(response, row.mean.mean() / (100.0 * range_m**2), range_m))
+    learned.keys["range_noise_ratio"] = round(float(np.median(ratios)), 3)
+    text = ", ".join(f"{ratio:.2f} at {row.mean.mean():.0f}" for ratio, row in zip(ratios, rows, strict=True))
+    learned.add(
+        "range_noise_ratio", text, sum(row.pairs for row in rows), note="by byte, relative to the model's, from turn to turn; the median is taken"
+    )
+
+
+def _ripple_m(visits: Visits) -> Doubles:
+    """Mean range error by the number of the firing sequence modulo the ripple's, ``float64[5]``, about the mean of each direction."""
+    mean = np.bincount(visits.cell, visits.range_m) / np.maximum(np.bincount(visits.cell), 1)
+    error = visits.range_m - mean[visits.cell]
+    is_near = np.abs(error) <= _SAME_RANGE_M
+    phase = (visits.sequence - visits.cell // visits.cells)[is_near] % RIPPLE_SEQUENCES
+    by_phase = np.bincount(phase, error[is_near], RIPPLE_SEQUENCES) / np.maximum(np.bincount(phase, minlength=RIPPLE_SEQUENCES), 1)
+    return np.asarray(by_phase - by_phase.mean(), np.float64)

@@ -25,6 +25,7 @@ class Visits:
     range_m: Annotated[Doubles, "``float64[n]``, range by the packet."]
     reflectivity: Annotated[npt.NDArray[np.int64], "``int64[n]``, byte."]
     azimuth_rad: Annotated[Doubles, "``float64[n]``, azimuth."]
+    sequence: Annotated[npt.NDArray[np.int64], "``int64[n]``, number of the firing sequence in the recording."]
     cells: Annotated[int, "Number of cells of a turn."]
 
 
@@ -73,6 +74,7 @@ def visits_of(recording: Recording, firings: Firings, range_codes: npt.NDArray[n
         range_m=distance * recording.model.distance_unit_mm / 1000.0,
         reflectivity=reflectivity,
         azimuth_rad=firings.azimuth_cdeg.T[chosen][order] * RAD_PER_CDEG,
+        sequence=np.nonzero(chosen)[1][order],
         cells=cells,
     )
     _check_still(visits, recording.name)

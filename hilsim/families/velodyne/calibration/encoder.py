@@ -196,13 +196,13 @@ def _distances(rotation: Rotation, entry: EncoderSpec) -> tuple[float, float]:
 
 
 def _figures(azimuth_cdeg: Ints, mean_cdeg: float) -> tuple[Doubles, Doubles, Doubles]:
-    """Shares of the increments about their mean, shares of the classes of azimuths, and autocorrelations of the increments at lags 1 and 2."""
+    """Shares of the increments about their mean, shares of the classes of azimuths, and the increments' autocorrelations at lags 1 and 2 and scatter."""
     step = wrapped_cdeg(np.diff(azimuth_cdeg))
     place = np.clip(step - round(mean_cdeg) + _STEPS // 2, 0, _STEPS - 1)
     off = step - step.mean()
     lags = np.array([(off[lag:] * off[:-lag]).mean() for lag in (1, 2)]) / max(float((off * off).mean()), 1e-12)
     classes = np.bincount(azimuth_cdeg % CLASSES, minlength=CLASSES) / azimuth_cdeg.size
-    return np.bincount(place, minlength=_STEPS) / step.size, classes, lags
+    return np.bincount(place, minlength=_STEPS) / step.size, classes, np.append(lags, off.std())
 
 
 def _simulated(rotation: Rotation, entry: EncoderSpec) -> Ints:

@@ -1,6 +1,7 @@
 """Bytes that each laser reports, and their noise."""
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from statistics import NormalDist
 
 import numpy as np
@@ -10,57 +11,58 @@ from hilsim.families.velodyne.calibration.byte_noise import BYTE_EDGES, MIN_PAIR
 from hilsim.families.velodyne.calibration.figures import Learned
 from hilsim.families.velodyne.calibration.recording import Firings
 from hilsim.sensor.signal.own_bytes import Columns, columns_of, reported_sd
+from hilsim.sensor.signal.signal import BYTES, reported_columns
 
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-BYTES = 256
-_BYTES_PER_STEP, _LARGEST_STEP = 15, 6
-"""Steps that are considered are 1 below byte 15, at most 2 below 30, and so on: of dark bytes, a gap is one between two surfaces."""
 _MIN_RETURNS = 20
-_MIN_JUDGED = 12
-_ABSENT_SHARE, _BETWEEN_SHARE = 0.1, 0.05
-"""Most returns of a byte that is not reported, in shares of those beside it; and most returns of bytes between two surfaces, in shares of the surfaces'."""
-_WHITE, _LAST_BYTE = 100, 97
-"""Byte 100 holds all that is brighter, and none is between it and the step below."""
+"""Returns of a byte and of the next one, if all bytes were as wide, that the edge between them needs."""
+_MIN_EDGES = 12
+_SMOOTH = 0.7
+"""Least noise, in bytes, that makes a histogram of reflectivities smoother than one of bytes can be."""
+_HARDLY = 0.25
+"""Width of a byte, in bytes, below which it counts as hardly reported."""
+_LAST_BYTE, _ROUNDS = 97, 100
+"""Byte 100 holds all that is brighter, and none is between it and the step below. More rounds change nothing."""
+_WHITE = 100
 _MIN_RATIO = 0.25
 """Least noise in steps that is learned: with less, how often a byte changes is a matter of where the surfaces lie between two bytes."""
 _MAX_CELLS, _PLACES, _PASSES = 200, 8, 3
 _STRAY = 0.05
 """Share of returns with any byte: people pass, and a real laser has more noise at some places than at others."""
 _MIN_NOISE, _TOLERANCE = 0.1, 0.01
+_ALL_BYTES = reported_columns(np.ones((1, BYTES), np.bool_))[:, 0]
 _NORMAL = np.linspace(-7.0, 7.0, 1401)
 _CUMULATIVE = np.array([NormalDist().cdf(place) for place in _NORMAL.tolist()])
 
 
-def find_bytes(counts: Ints) -> tuple[list[int], list[int], str]:
-    """Find the bytes that a laser reports, and those between them that it does not.
+def find_edges(counts: Ints, noise: Doubles) -> tuple[list[list[float]], str]:
+    """Find the reflectivities up to which a laser reports each byte.
 
-    A byte is judged by the most frequent bytes below and above it that may be a step apart, by the rarer one of these two: with at most a tenth of its returns
-    it is not reported. Few of a real laser's returns have such bytes.
+    Noise lets no histogram of reflectivities change from a byte to the next as much as one of bytes does whose parts are unequally wide. So the smooth
+    histogram that becomes likeliest by noise alone (Richardson-Lucy) is that of reflectivities, and an edge lies where as many returns are below it as in bytes.
 
     Args:
         counts: ``int64[256]``, returns by byte.
+        noise: ``float64[256]``, standard deviation of the byte by the byte.
 
     Returns:
-        Bytes that are reported, bytes that are not, and the reason why they are not known; empty: they are.
+        ``LaserUnitSpec.byte_edges``, and the reason why they are not known; empty: they are.
     """
-    near = np.array([_returns_beside(counts, byte) for byte in range(BYTES)])
-    most = np.array([counts[max(byte - _LARGEST_STEP, 0) : byte + _LARGEST_STEP + 1].max() for byte in range(BYTES)])
-    judged = near >= np.maximum(_MIN_RETURNS, _BETWEEN_SHARE * most)
-    if judged.sum() < _MIN_JUDGED:
-        return [], [], f"{_MIN_JUDGED} bytes with {_MIN_RETURNS} returns on both sides are needed, got {judged.sum()}"
-    is_missing = judged & (counts <= _ABSENT_SHARE * near)
-    is_reported = ~is_missing & (counts >= _MIN_RETURNS) & (np.arange(BYTES) <= _LAST_BYTE)
-    return np.flatnonzero(is_reported).tolist(), np.flatnonzero(is_missing).tolist(), ""
-
-
-def _returns_beside(counts: Ints, byte: int) -> int:
-    """Returns of the rarer one of two bytes on either side of one, the most frequent pair that may be a step apart; 0 at the ends of the scale."""
-    if not 0 < byte <= _LAST_BYTE:
-        return 0
-    most = min(1 + byte // _BYTES_PER_STEP, _LARGEST_STEP)
-    pairs = ((byte - below, byte - below + step) for step in range(2, most + 1) for below in range(1, min(step, byte + 1)))
-    return max((min(int(counts[low]), int(counts[high])) for low, high in pairs), default=min(int(counts[byte - 1]), int(counts[byte + 1])))
+    byte = np.arange(float(BYTES))
+    seen = np.where(byte <= _LAST_BYTE, counts, 0).astype(np.float64) + 1e-6
+    spread = np.exp(-0.5 * ((byte[:, None] - byte) / np.maximum(noise, _MIN_NOISE)) ** 2)
+    spread /= spread.sum(axis=0)
+    even = spread @ seen
+    for _ in range(_ROUNDS):
+        even *= spread.T @ (seen / (spread @ even))
+    even = spread @ even
+    edges = np.interp(np.cumsum(seen), np.cumsum(even), byte + 0.5)
+    is_known = (even >= _MIN_RETURNS) & (np.append(even[1:], 0.0) >= _MIN_RETURNS) & (noise >= _SMOOTH) & (byte < _LAST_BYTE - 3.0 * noise)
+    if is_known.sum() < _MIN_EDGES:
+        return [], f"{_MIN_EDGES} bytes with {_MIN_RETURNS} returns of them and of the next are needed, got {is_known.sum()}"
+    known = np.flatnonzero(is_known)
+    return [[int(at), round(float(edge), 2)] for at, edge in zip(known, np.maximum.accumulate(edges[known]), strict=True)], ""
 
 
 def _levels(columns: Columns) -> Ints:
@@ -69,8 +71,7 @@ def _levels(columns: Columns) -> Ints:
 
 def _borders(columns: Columns) -> Doubles:
     """Reflectivities between the bytes that a laser reports."""
-    levels = _levels(columns)
-    return np.asarray(0.5 * (levels[1:] + levels[:-1]), np.float64)
+    return np.asarray(0.5 * (np.flatnonzero(np.diff(columns // 2)) + 1), np.float64)
 
 
 def _edges(columns: Columns) -> Doubles:
@@ -151,34 +152,39 @@ def learn_laser_bytes(firings: Sequence[Firings], repeats: Repeats, learned: Lea
     """
     counts = np.sum([part.byte_counts(part.distance > 0) for part in firings], axis=0)
     of_lasers = [repeats.of_laser(laser) for laser in range(len(counts))]
-    _learn_bytes(counts, learned)
+    _learn_bytes(counts, of_lasers, learned)
     _learn_noise(of_lasers, learned)
 
 
-def _learn_bytes(counts: Ints, learned: Learned) -> None:
-    known, reasons, absent = [], [], 0
-    for laser, of_laser in enumerate(counts):
-        reported, missing, reason = find_bytes(of_laser)
+def _learn_bytes(counts: Ints, of_lasers: Sequence[Repeats], learned: Learned) -> None:
+    of_unit = learned.keys.get("byte_noise")
+    if of_unit is None:
+        learned.lack("laser.byte_edges", "byte_noise must be known", int(counts.sum()))
+        return
+    known, reasons = [], []
+    widths: list[float] = []
+    for laser, (of_laser, repeats) in enumerate(zip(counts, of_lasers, strict=True)):
+        curve = [(row.mean.mean(), row.sd()) for row in repeats.rows()] or of_unit
+        edges, reason = find_edges(of_laser, np.interp(np.arange(BYTES), *np.array(curve).T))
         if reason:
             reasons.append(f"{laser}: {reason}")
             continue
         known.append(laser)
-        absent += len(missing)
-        learned.lasers[laser]["reported_bytes"] = reported
-        learned.lasers[laser]["missing_bytes"] = missing
+        widths.extend(edge - last for (before, last), (byte, edge) in pairwise(edges) if byte == before + 1)
+        learned.lasers[laser]["byte_edges"] = edges
     lacking = "; ".join(reasons)
     if not known:
-        learned.lack("laser.reported_bytes", f"by laser: {lacking}", int(counts.sum()))
+        learned.lack("laser.byte_edges", f"by laser: {lacking}", int(counts.sum()))
         return
-    text = f"{len(known)} lasers, {absent} bytes that they do not report between others"
+    text = f"{len(known)} lasers, {len(widths)} bytes, {sum(width < _HARDLY for width in widths)} of which they hardly report"
     note = f"{len(reasons)} lasers not learned: {lacking}" if reasons else ""
-    learned.add("laser.reported_bytes", text, int(counts[known].sum()), note=note)
+    learned.add("laser.byte_edges", text, int(counts[known].sum()), note=note)
 
 
 def _learn_noise(of_lasers: Sequence[Repeats], learned: Learned) -> None:
     unknown, samples, rows = [], 0, []
     for laser, repeats in enumerate(of_lasers):
-        points = [(row.pairs, point) for row, point in _points(repeats, learned.lasers[laser].get("missing_bytes"))]
+        points = [(row.pairs, point) for row, point in _points(repeats, learned.lasers[laser].get("byte_edges", []))]
         if points:
             learned.lasers[laser]["byte_noise"] = [point for _, point in points]
             rows.append(len(points))
@@ -196,15 +202,15 @@ def _learn_noise(of_lasers: Sequence[Repeats], learned: Learned) -> None:
     learned.add("laser.byte_noise", f"{len(rows)} lasers, {min(rows)} to {max(rows)} ranges of bytes each", samples, note=note)
 
 
-def _points(repeats: Repeats, missing: Sequence[int] | None) -> Iterator[tuple[Repeats, list[float]]]:
+def _points(repeats: Repeats, edges: Sequence[tuple[int, float]]) -> Iterator[tuple[Repeats, list[float]]]:
     """Ranges of bytes, each with its mean byte and the standard deviation there: with known bytes that of surfaces which lie anywhere between these.
 
     A range where the noise is too small beside the step between known bytes is left out.
     """
-    if missing is None:
+    if not edges:
         yield from ((row, [round(float(row.mean.mean()), 2), round(row.sd(), 3)]) for row in repeats.rows())
         return
-    columns = columns_of((), missing)
+    columns = columns_of(edges, _ALL_BYTES)
     for row in repeats.rows(_edges(columns)):
         byte, noise = round(float(row.mean.mean()), 2), noise_of(row, columns)
         if noise >= _MIN_RATIO * _step(columns, row.mean.min(), row.mean.max()):

@@ -88,11 +88,11 @@ def learn_range_codes(firings: Sequence[Firings], learned: Learned) -> Ints:
 
 
 def _straddled(share: Doubles, count: Ints) -> list[int]:
-    """Bytes whose distances shall be even and odd alike, so that of all bytes together as many are of the rarer parity as were seen."""
+    """Bytes whose distances shall be even and odd alike, so that of all bytes together as many are of the rarer parity as were seen; and those hardly seen."""
     straddled, lacking = [], 0.0
     for byte in range(_MAX_CODES + 1):
         lacking += float(count[byte]) * min(share[byte], 1.0 - share[byte])
-        if lacking >= 0.25 * count[byte] > 0:
+        if lacking >= 0.25 * count[byte]:
             straddled.append(byte)
             lacking -= 0.5 * float(count[byte])
     return straddled

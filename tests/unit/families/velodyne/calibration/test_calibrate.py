@@ -95,6 +95,16 @@ def test_a_recording_gives_the_byte_noise_of_the_unit_back_on_dark_surfaces_too(
 
 @pytest.mark.extended
 @compiled_only
+@pytest.mark.parametrize(("ripple_m", "ratio"), [(0.008, 0.65), (0.003, 1.3)])
+def test_a_recording_gives_the_ripple_and_the_noise_of_the_units_ranges_back(ripple_m, ratio):
+    unit = UnitSpec(ripple_m=ripple_m, range_noise_ratio=ratio)
+    learned = learned_from(emulated(unit, bytes_=[60, 3, 9, 85, 30])).learned.keys
+    assert learned["ripple_m"] == pytest.approx(ripple_m, rel=0.1)
+    assert learned["range_noise_ratio"] == pytest.approx(ratio, rel=0.12)
+
+
+@pytest.mark.extended
+@compiled_only
 def test_a_recording_gives_the_response_of_the_unit_to_range_back():
     known = ((3.0, 0.7), (8.0, 1.4))
     learned = learned_from(emulated(UnitSpec(response=known)), PACKETS).learned.keys["response"]

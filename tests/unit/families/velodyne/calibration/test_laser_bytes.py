@@ -1,6 +1,7 @@
 """Bytes that each laser reports and their noise, recorded and learned again."""
 
 import tomllib
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -8,11 +9,11 @@ import pytest
 from hilsim.capture.pcap import CaptureFile
 from hilsim.config.parse import parse_table
 from hilsim.families.velodyne.calibration.calibrate import calibrate
-from hilsim.families.velodyne.calibration.laser_bytes import find_bytes
+from hilsim.families.velodyne.calibration.laser_bytes import find_edges
 from hilsim.families.velodyne.calibration.recording import read_recording
 from hilsim.families.velodyne.calibration.report import unit_toml
-from hilsim.sensor.signal.own_bytes import columns_of, reported_sd
-from hilsim.sensor.signal.signal import bytes_in_steps
+from hilsim.sensor.signal.own_bytes import reported_sd
+from hilsim.sensor.signal.signal import bytes_in_steps, reported_columns
 from hilsim.sensor.signal.spec import SignalSpec
 from hilsim.sensor.unit.spec import LaserUnitSpec, UnitSpec
 from tests.compiled import compiled_only
@@ -32,12 +33,38 @@ def bytes_of(step):
     return np.flatnonzero(bytes_in_steps(SignalSpec(byte_step=float(step), byte_step_from=20.0, byte_step_growth=0.06))).tolist()
 
 
+def edges_of(step):
+    """Edges half-way between the bytes of a laser, one for each byte."""
+    code = columns(step) // 2
+    return [(byte, float(np.searchsorted(code, byte, side="right")) / 2.0) for byte in range(256)]
+
+
+def columns(step):
+    return reported_columns(np.isin(np.arange(256), bytes_of(step))[None])[:, 0]
+
+
 def missing_of(step):
     return sorted({*range(256)} - {*bytes_of(step)})
 
 
+def widths_of(edges):
+    """Widths of the bytes whose parts are known."""
+    edges = [(-1, 0.0), *edges]
+    return {byte: edge - last for (before, last), (byte, edge) in pairwise(edges) if byte == before + 1}
+
+
+def hardly(keys):
+    """Bytes that a learned laser hardly reports."""
+    return [byte for byte, width in widths_of(keys.get("byte_edges", ())).items() if width < 0.25]
+
+
+def difference(widths, others):
+    """Root mean square of the differences of bytes of which both widths are known; one more byte is as wide in both."""
+    return np.sqrt(np.mean([0.0, *((widths[byte] - others[byte]) ** 2 for byte in {*widths} & {*others})]))
+
+
 def known_sd(laser, byte):
-    return reported_sd(byte, LEVELS[laser] + RATIOS[laser] * byte, columns_of((), missing_of(STEPS[laser])))
+    return reported_sd(byte, LEVELS[laser] + RATIOS[laser] * byte, columns(STEPS[laser]))
 
 
 def learned_from(unit, seed):
@@ -47,10 +74,7 @@ def learned_from(unit, seed):
 @pytest.fixture(scope="module")
 def found():
     curves = [tuple((byte, known_sd(laser, byte)) for byte in (2.0, 5.0, 10.0, 20.0, 40.0, 60.0, 90.0)) for laser in range(16)]
-    lasers = tuple(
-        LaserUnitSpec(reported_bytes=tuple(bytes_of(step)), missing_bytes=tuple(missing_of(step)), byte_noise=curve)
-        for step, curve in zip(STEPS, curves, strict=True)
-    )
+    lasers = tuple(LaserUnitSpec(byte_edges=tuple(edges_of(step)), byte_noise=curve) for step, curve in zip(STEPS, curves, strict=True))
     return learned_from(UnitSpec(laser=lasers), seed=11)
 
 
@@ -58,10 +82,9 @@ def found():
 def test_a_recording_gives_the_bytes_of_each_laser_back(found):
     bright = 0
     for keys, step in zip(found.learned.lasers, STEPS, strict=True):
-        reported, missing = {*keys["reported_bytes"]}, {*keys["missing_bytes"]}
-        assert reported <= {*bytes_of(step)}
-        assert missing <= {*missing_of(step)}
-        bright += len({byte for byte in range(50, 80) if byte in missing_of(step)} & missing)
+        assert {*hardly(keys)} <= {*missing_of(step)}
+        bright += len({byte for byte in range(50, 80) if byte in missing_of(step)} & {*hardly(keys)})
+        assert difference(widths_of(keys.get("byte_edges", ())), widths_of(edges_of(step))) < 0.25
     assert bright > 0.8 * sum(50 <= byte < 80 for step in STEPS for byte in missing_of(step))
 
 
@@ -78,38 +101,47 @@ def test_a_recording_of_the_learned_unit_gives_the_same_bytes_and_noise(found):
     unit = parse_table(UnitSpec, tomllib.loads(unit_toml(found, "0")), "unit.toml")
     again = learned_from(unit, seed=99).learned.lasers
     for first, second in zip(found.learned.lasers, again, strict=True):
-        assert [byte for byte in first["missing_bytes"] if 54 <= byte < 78] == [byte for byte in second["missing_bytes"] if 54 <= byte < 78]
+        assert difference(*(widths_of(keys.get("byte_edges", ())) for keys in (first, second))) < 0.3
         byte, sd = np.array(first["byte_noise"]).T
         pairs = [(value, sd[np.argmin(np.abs(byte - place))]) for place, value in second["byte_noise"] if np.abs(byte - place).min() < 0.5]
         assert pairs
         np.testing.assert_allclose(*zip(*pairs, strict=True), rtol=0.15)
 
 
-def histogram(levels, returns=100):
-    """A laser's returns by byte where only some bytes occur."""
-    counts = np.zeros(256, np.int64)
-    counts[list(levels)] = returns
-    return counts
+NOISE = np.full(256, 1.5)
+WIDE = np.tile([1.8, 0.3, 1.2, 0.7], 64)
 
 
-@pytest.mark.parametrize("step", [1.0, 1.3, 2.2, 3.3])
-def test_bytes_that_hardly_occur_between_others_are_not_reported(step):
-    counts = histogram(bytes_of(step))
-    counts[missing_of(step)] = 9
-    reported, missing, reason = find_bytes(counts)
+def counts_of(widths, returns):
+    """Returns by byte of a smooth histogram of reflectivities, where bytes have parts of some widths."""
+    edge = np.cumsum(widths).clip(0.0, 256.0)
+    below = np.interp(edge, np.arange(257.0), np.append(0.0, np.cumsum(1.0 + 0.5 * np.sin(np.arange(256.0) / 15.0))))
+    return np.rint(returns * np.diff(below, prepend=0.0)).astype(np.int64)
+
+
+def test_bytes_have_the_widths_that_their_returns_show():
+    edges, reason = find_edges(counts_of(WIDE, 1000), NOISE)
     assert not reason
-    assert missing == [byte for byte in missing_of(step) if byte < 98]
-    assert reported == [byte for byte in bytes_of(step) if byte < 98]
+    byte, edge = np.array(edges).T
+    middle = (byte[1:] >= 20) & (byte[1:] < 80)
+    np.testing.assert_allclose(np.diff(edge)[middle], WIDE[byte[1:].astype(int)][middle], atol=0.15)
 
 
-def test_two_dark_surfaces_leave_no_gap():
-    counts = histogram([*range(4, 7), *range(9, 13), *range(15, 80)])
-    assert find_bytes(counts)[1] == []
+def test_a_byte_without_returns_between_others_has_no_width():
+    counts = counts_of(np.ones(256), 1000)
+    counts[[50, 61]] = 0
+    edges = dict(find_edges(counts, NOISE)[0])
+    assert [edges[byte] - edges[byte - 1] for byte in (50, 61)] == [0.0, 0.0]
 
 
-@pytest.mark.parametrize(("counts", "judged"), [(histogram(range(90), returns=19), 0), (histogram(range(12)), 10)])
-def test_few_returns_say_nothing_of_bytes(counts, judged):
-    assert find_bytes(counts) == ([], [], f"12 bytes with 20 returns on both sides are needed, got {judged}")
+@pytest.mark.parametrize(("returns", "noise", "known"), [(15, 1.5, 0), (1000, 0.6, 0), (100, 1.5, 10)])
+def test_few_returns_and_little_noise_say_nothing_of_bytes(returns, noise, known):
+    counts = np.zeros(256, np.int64)
+    counts[20:30] = returns
+    edges, reason = find_edges(counts, np.full(256, noise))
+    assert edges == []
+    assert reason.startswith("12 bytes with 20 returns of them and of the next are needed, got ")
+    assert int(reason.split()[-1]) == pytest.approx(known, abs=1)
 
 
 def learned_of(capture, name):
@@ -119,13 +151,13 @@ def learned_of(capture, name):
 def test_a_real_unit_reports_fewer_bytes_the_brighter_the_surface(capture):
     found = learned_of(capture, "vlp16_strongest_1200rpm.pcap")
     assert min(len(keys["byte_noise"]) for keys in found.learned.lasers) >= 8
-    share = [np.mean([np.isin(range(low, low + 20), keys["missing_bytes"]).mean() for keys in found.learned.lasers]) for low in (10, 30, 60)]
+    share = [np.mean([np.isin(range(low, low + 20), hardly(keys)).mean() for keys in found.learned.lasers]) for low in (10, 30, 60)]
     assert share[0] < 0.02
     assert 0.03 < share[1] < 0.2
     assert 0.4 < share[2] < 0.7
 
 
 def test_short_captures_of_real_units_have_noise_where_there_are_pairs(capture):
-    for name, lasers in (("vlp16_strongest_gps.pcap", 16), ("vlp16_dual.pcap", 5)):
+    for name, lasers in (("vlp16_strongest_gps.pcap", 16), ("vlp16_dual.pcap", 6)):
         found = learned_of(capture, name)
         assert sum("byte_noise" in keys for keys in found.learned.lasers) == lasers

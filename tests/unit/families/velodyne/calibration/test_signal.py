@@ -17,6 +17,7 @@ def byte_noise_of(byte):
         range_m=np.full(byte.size, 5.0),
         reflectivity=byte.ravel().astype(np.int64),
         azimuth_rad=np.zeros(byte.size),
+        sequence=np.zeros(byte.size, np.int64),
         cells=CELLS,
     )
     learned = Learned(lasers=[{}])
