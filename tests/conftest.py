@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hilsim.testing import forks, plugin
-from tests import commands, depth, leftovers, standstills
+from tests import commands, depth, leftovers, network, standstills
 from tests.cables import cable, udp_socket  # noqa: F401 - fixtures
 from tests.plugins import plugin_site  # noqa: F401 - a fixture
 from tests.stand_ins import STAND_INS, record_stand_in
@@ -43,6 +43,12 @@ def pytest_configure(config):
     leftovers.end_as_by_ctrl_c()
     if not config.pluginmanager.is_registered(plugin):
         config.pluginmanager.register(plugin, "hilsim")
+
+
+def pytest_sessionstart(session):
+    """Give a worker its network once its plug-ins have connected to the process that started it."""
+    if _is_worker(session.config):
+        network.enter()
 
 
 def pytest_collection_modifyitems(items):
