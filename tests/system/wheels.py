@@ -45,7 +45,7 @@ def install_wheel(directory, kernels=None):
     """
     pip = (sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check")
     subprocess.run(
-        [*pip, "wheel", "--no-deps", f"--wheel-dir={directory}", PROJECT],
+        [*pip, "wheel", "--no-deps", "--no-index", "--no-build-isolation", f"--wheel-dir={directory}", PROJECT],
         env=os.environ | {"HILSIM_KERNELS": str(kernels or "")},
         check=True,
         timeout=600,

@@ -140,7 +140,9 @@ class HeadersTopic:
             return
         words, size = unpack(">14H", head), len(datagram.payload)
         pseudo_header = sum(words[6:10]) + 17 + words[12]
-        is_partial = words[13] != 0 and words[13] == _folded(pseudo_header)
+        payload = int.from_bytes(datagram.payload + bytes(size % 2), "big")  # modulo 65535 the sum of its words
+        is_valid = words[13] != 0 and (pseudo_header + sum(words[10:14]) + payload) % 0xFFFF == 0
+        is_partial = words[13] != 0 and words[13] == _folded(pseudo_header) and not is_valid  # one valid checksum in 65535 is the same
         self._offloaded += is_partial
         if not is_own:
             return
@@ -151,8 +153,6 @@ class HeadersTopic:
         if words[3] != (0x4000 if self._style.dont_fragment else 0):
             self._count(FRAGMENT, f"0x{words[3]:04x}", place)
         self._check_identification(words[2], place)
-        payload = int.from_bytes(datagram.payload + bytes(size % 2), "big")  # modulo 65535 the sum of its words
-        is_valid = words[13] != 0 and (pseudo_header + sum(words[10:14]) + payload) % 0xFFFF == 0
         self._valid_checksums += is_valid
         if not is_valid and not is_partial and (words[13] != 0 or not self.is_data):
             self._count(UDP_CHECKSUM, f"0x{words[13]:04x}", place)
