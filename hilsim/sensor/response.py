@@ -50,7 +50,6 @@ class Response(NamedTuple):
     noise_m: float
     weak_noise_m: float
     noise_onset_m: float
-    noise_overlap: float
     drop_out_ratio: float
     threshold_energy: float
     noise_ratio: float
@@ -63,6 +62,7 @@ class Response(NamedTuple):
     seed: np.uint64
     stream: int
     grid: float = 1.0
+    noise_overlap: float = 0.0
 
 
 def build_response(spec: LidarSpec, *, seed: int, stream: int) -> Response:
