@@ -1,7 +1,7 @@
 """Noise of the reflectivity byte and of the range, from turn to turn of a still sensor."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import numpy as np
@@ -124,33 +124,44 @@ def learn_byte_noise(repeats: Repeats, learned: Learned) -> None:
     learned.add("byte_noise", text, sum(row.pairs for row in rows), note="standard deviation by byte, from turn to turn")
 
 
-def learn_range_noise(visits: Sequence[Visits], repeats: Repeats, spec: VelodyneSpec, learned: Learned) -> None:
-    """Learn the ripple of the ranges, and all lasers' white noise relative to the model's, where it is largest."""
-    rows, response = list(repeats.rows(_DARK_EDGES)), build_response(spec, seed=0, stream=0)
-    if not rows:
-        reason = f"at least {MIN_PAIRS} pairs of returns of one direction and range are needed at dark bytes"
-        learned.lack(("ripple_m", "range_noise_ratio"), reason, repeats.pairs)
-        return
-    ripple_sd_m = float(np.sqrt(np.mean(np.concatenate([_ripple_m(part) for part in visits]) ** 2)))
-    learned.keys["ripple_m"] = round(ripple_sd_m / float(np.sqrt(np.mean(ripple(1.0, 1, 0.0) ** 2))), 5)
-    learned.add("ripple_m", f"{1000.0 * learned.keys['ripple_m']:.1f} mm", sum(part.cell.size for part in visits))
-    ratios = []
-    for row in rows:
-        range_m = float(row.range_m.mean())
-        own_m = float(np.sqrt(max(row.range_sd_m() ** 2 - ripple_sd_m**2, 0.0)))
-        ratios.append(own_m / noise_sd_m(response, row.mean.mean() / (100.0 * range_m**2), range_m))
-    learned.keys["range_noise_ratio"] = round(float(np.median(ratios)), 3)
-    text = ", ".join(f"{ratio:.2f} at {row.mean.mean():.0f}" for ratio, row in zip(ratios, rows, strict=True))
-    learned.add(
-        "range_noise_ratio", text, sum(row.pairs for row in rows), note="by byte, relative to the model's, from turn to turn; the median is taken"
-    )
+def without_ripple(visits: Sequence[Visits], learned: Learned) -> list[Visits]:
+    """Learn the amplitude of the ranges' ripple, and take the ripple off."""
+    ripples_m = [_ripple_m(part) for part in visits]
+    amplitude_m = float(np.sqrt(np.mean(np.concatenate(ripples_m) ** 2) / np.mean(ripple(1.0, 1, 0.0) ** 2)))
+    learned.keys["ripple_m"] = round(amplitude_m, 5)
+    learned.add("ripple_m", f"{1000.0 * amplitude_m:.1f} mm", sum(part.cell.size for part in visits))
+    return [replace(part, range_m=part.range_m - of_part[_phase(part)]) for part, of_part in zip(visits, ripples_m, strict=True)]
+
+
+def _phase(visits: Visits) -> Ints:
+    return np.asarray((visits.sequence - visits.cell // visits.cells) % RIPPLE_SEQUENCES, np.int64)
 
 
 def _ripple_m(visits: Visits) -> Doubles:
-    """Mean range error by the number of the firing sequence modulo the ripple's, ``float64[5]``, about the mean of each direction."""
-    mean = np.bincount(visits.cell, visits.range_m) / np.maximum(np.bincount(visits.cell), 1)
-    error = visits.range_m - mean[visits.cell]
+    """Range error by phase, ``float64[5]``, by least squares about the unknown range of each direction: a few turns meet it in few phases."""
+    count = np.maximum(np.bincount(visits.cell), 1)
+
+    def about_mean(value: Doubles) -> Doubles:
+        return np.asarray(value - (np.bincount(visits.cell, value) / count)[visits.cell], np.float64)
+
+    error = about_mean(visits.range_m)
     is_near = np.abs(error) <= _SAME_RANGE_M
-    phase = (visits.sequence - visits.cell // visits.cells)[is_near] % RIPPLE_SEQUENCES
-    by_phase = np.bincount(phase, error[is_near], RIPPLE_SEQUENCES) / np.maximum(np.bincount(phase, minlength=RIPPLE_SEQUENCES), 1)
-    return np.asarray(by_phase - by_phase.mean(), np.float64)
+    phases = np.stack([about_mean((_phase(visits) == phase).astype(np.float64)) for phase in range(RIPPLE_SEQUENCES)], axis=1)[is_near]
+    of_phase = np.linalg.lstsq(phases.T @ phases, phases.T @ error[is_near], rcond=None)[0]
+    return np.asarray(of_phase - of_phase.mean(), np.float64)
+
+
+def learn_range_noise(repeats: Repeats, spec: VelodyneSpec, learned: Learned) -> None:
+    """Learn the white noise of all lasers' ranges, relative to the model's, where it is largest."""
+    rows, response = list(repeats.rows(_DARK_EDGES)), build_response(spec, seed=0, stream=0)
+    if not rows:
+        learned.lack("range_noise_ratio", f"at least {MIN_PAIRS} pairs of returns of one direction and range are needed at dark bytes", repeats.pairs)
+        return
+    ratios = []
+    for row in rows:
+        range_m = float(row.range_m.mean())
+        ratios.append(row.range_sd_m() / noise_sd_m(response, row.mean.mean() / (100.0 * range_m**2), range_m))
+    learned.keys["range_noise_ratio"] = round(float(np.median(ratios)), 3)
+    text = ", ".join(f"{ratio:.2f} at {row.mean.mean():.0f}" for ratio, row in zip(ratios, rows, strict=True))
+    note = "by byte, relative to the model's, from turn to turn; the median is taken"
+    learned.add("range_noise_ratio", text, sum(row.pairs for row in rows), note=note)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from hilsim.errors import CaptureError
-from hilsim.families.velodyne.calibration.byte_noise import learn_byte_noise, learn_range_noise, repeats_of
+from hilsim.families.velodyne.calibration.byte_noise import learn_byte_noise, learn_range_noise, repeats_of, without_ripple
 from hilsim.families.velodyne.calibration.cells import cells_of, visits_of
 from hilsim.families.velodyne.calibration.clock import learn_clock, learn_mac, learn_positions
 from hilsim.families.velodyne.calibration.encoder import learn_encoder
@@ -55,7 +55,7 @@ def calibrate(recordings: Sequence[Recording], spec: VelodyneSpec) -> Calibratio
     learned = Learned(keys={"model": spec.model}, lasers=[{} for _ in range(lasers)])
     firings = [Firings(recording) for recording in recordings]
     codes = learn_range_codes(firings, learned)
-    visits = [visits_of(recording, of, codes) for recording, of in zip(recordings, firings, strict=True)]
+    visits = without_ripple([visits_of(recording, of, codes) for recording, of in zip(recordings, firings, strict=True)], learned)
     learn_mac(recordings, learned)
     learn_clock(recordings, learned)
     learn_encoder(recordings, spec, learned)
@@ -64,7 +64,7 @@ def calibrate(recordings: Sequence[Recording], spec: VelodyneSpec) -> Calibratio
     rays = [rays_of(cells_of(part, lasers), recording.model.geometry) for recording, part in zip(recordings, visits, strict=True)]
     planes = learn_lasers(rays, lasers, learned)
     repeats = repeats_of(visits)
-    learn_range_noise(visits, repeats, spec, learned)
+    learn_range_noise(repeats, spec, learned)
     learn_byte_noise(repeats, learned)
     learn_laser_bytes(firings, repeats, learned)
     learn_gains(rays, planes, lasers, learned)

@@ -19,9 +19,9 @@ _MIN_RETURNS = 20
 """Returns of a byte and of the next one, if all bytes were as wide, that the edge between them needs."""
 _MIN_EDGES = 12
 _SMOOTH = 0.7
-"""Least noise, in bytes, that makes a histogram of reflectivities smoother than one of bytes can be."""
-_HARDLY = 0.25
-"""Width of a byte, in bytes, below which it counts as hardly reported."""
+"""Least noise, in bytes: with 0.5, lasers of known bytes get widths on narrow peaks that are up to 0.7 off."""
+_RARE = 0.25
+"""Width, in bytes, below which a byte is rarely reported."""
 _LAST_BYTE, _ROUNDS = 97, 100
 """Byte 100 holds all that is brighter, and none is between it and the step below. More rounds change nothing."""
 _WHITE = 100
@@ -39,8 +39,9 @@ _CUMULATIVE = np.array([NormalDist().cdf(place) for place in _NORMAL.tolist()])
 def find_edges(counts: Ints, noise: Doubles) -> tuple[list[list[float]], str]:
     """Find the reflectivities up to which a laser reports each byte.
 
-    Noise lets no histogram of reflectivities change from a byte to the next as much as one of bytes does whose parts are unequally wide. So the smooth
-    histogram that becomes likeliest by noise alone (Richardson-Lucy) is that of reflectivities, and an edge lies where as many returns are below it as in bytes.
+    A code density test of the receiver's differential nonlinearity. Noise lets no histogram of reflectivities change as much from a byte to the next as one of
+    bytes with unequal widths. So the likeliest histogram that noise permits (Richardson-Lucy) is taken for that of reflectivities, and an edge lies where as many
+    returns are below it as in bytes.
 
     Args:
         counts: ``int64[256]``, returns by byte.
@@ -176,7 +177,7 @@ def _learn_bytes(counts: Ints, of_lasers: Sequence[Repeats], learned: Learned) -
     if not known:
         learned.lack("laser.byte_edges", f"by laser: {lacking}", int(counts.sum()))
         return
-    text = f"{len(known)} lasers, {len(widths)} bytes, {sum(width < _HARDLY for width in widths)} of which they hardly report"
+    text = f"{len(known)} lasers, {len(widths)} bytes, {sum(width < _RARE for width in widths)} of which they rarely report"
     note = f"{len(reasons)} lasers not learned: {lacking}" if reasons else ""
     learned.add("laser.byte_edges", text, int(counts[known].sum()), note=note)
 

@@ -96,10 +96,22 @@ def test_a_recording_gives_the_byte_noise_of_each_laser_back_on_dark_surfaces_to
     np.testing.assert_allclose([sd for *_, sd in rows], [known_sd(laser, byte) for laser, byte, _ in rows], rtol=0.15)
 
 
+def known_in_both(found, again):
+    """Lasers whose bytes were learned from both recordings."""
+    return [both for both in zip(found.learned.lasers, again, strict=True) if all("byte_edges" in keys for keys in both)]
+
+
 @compiled_only
 def test_a_recording_of_the_learned_unit_gives_the_same_bytes_and_noise(found):
     unit = parse_table(UnitSpec, tomllib.loads(unit_toml(found, "0")), "unit.toml")
     again = learned_from(unit, seed=99).learned.lasers
+    assert (
+        sum(
+            len({byte for byte, _ in first["byte_edges"]} & {byte for byte, _ in second["byte_edges"]})
+            for first, second in known_in_both(found, again)
+        )
+        > 300
+    )
     for first, second in zip(found.learned.lasers, again, strict=True):
         assert difference(*(widths_of(keys.get("byte_edges", ())) for keys in (first, second))) < 0.3
         byte, sd = np.array(first["byte_noise"]).T
