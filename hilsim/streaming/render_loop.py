@@ -24,7 +24,7 @@ from hilsim.streaming.obstacle_map import ObstacleMap, note_packet
 from hilsim.streaming.punctuality import LONGEST_RUN_NS, earliest_due_ns, lead_in_force_ns, next_estimate_ns, render_from_ns
 from hilsim.streaming.render_state import LoopPlace, RenderCounter, RenderState, RenderStream, RenderWord
 from hilsim.transmit.brake import doze_until
-from hilsim.transmit.libc import monotonic_ns
+from hilsim.transmit.libc import monotonic_ns, thread_cpu_ns
 from hilsim.transmit.ring import Rings, depth, push
 from hilsim.transmit.statistics import bin_index
 from hilsim.world.scene.world import World
@@ -51,6 +51,7 @@ def _seek_positions(plan: LidarPlan, from_ns: int, positions: npt.NDArray[np.int
 def begin_loop(plan: LidarPlan, stream: RenderStream) -> int:
     """Find this loop's first packets; returns the index of the first data packet, and writes those of the first position packets to ``stream.positions``."""
     place, positions = stream.state.place, stream.positions
+    place[LoopPlace.CPU_NS] = -thread_cpu_ns()
     packet = int(place[LoopPlace.PACKET])
     if stream.goes_on:
         for schedule in range(positions.size):
@@ -75,6 +76,7 @@ def end_loop(plan: LidarPlan, stream: RenderStream) -> None:
         due_ns = data_deadline_ns(plan, packet - 1)
         place[LoopPlace.DATA_FROM_NS] = max(due_ns + 1, place[LoopPlace.DATA_FROM_NS])
         place[LoopPlace.FIRED_NS] = max(due_ns - plan.data_latency_ns, place[LoopPlace.FIRED_NS])
+    place[LoopPlace.CPU_NS] += thread_cpu_ns()
     store_release(state.words, (RenderWord.ENDED,), 1)
 
 

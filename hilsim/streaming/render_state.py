@@ -65,6 +65,8 @@ class LoopPlace(IntEnum):
     """Rig time from which position packets belong to the next loop."""
     FIRED_NS = 3
     """Rig time at which the last firing of the loop's packets ended; 0 before there is one."""
+    CPU_NS = 4
+    """CPU time of the loop, once it has ended."""
     SCHEDULES = 6
     """First of the columns with the next packet of each position schedule at the loop's end."""
 

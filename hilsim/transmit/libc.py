@@ -20,6 +20,7 @@ from hilsim.compilation.jit import kernel
 from hilsim.units import NS_PER_S
 
 _CLOCK_MONOTONIC = 1
+_CLOCK_THREAD_CPUTIME = 3
 _TIMER_ABSTIME = 1
 _SEND_FLAGS = int(socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
 
@@ -32,15 +33,18 @@ def _field(builder: Any, timespec: Any, index: int) -> Any:
     return builder.gep(timespec, [_INT(0), _INT(index)], inbounds=True)
 
 
-def _monotonic_ns(_typing: Any) -> Any:
-    def generate(_context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
-        timespec = cgutils.alloca_once(builder, _TIMESPEC)
-        read = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_INT, [_INT, _TIMESPEC.as_pointer()]), "clock_gettime")
-        builder.call(read, [_INT(_CLOCK_MONOTONIC), timespec])
-        seconds = builder.load(_field(builder, timespec, 0))
-        return builder.add(builder.mul(seconds, _WORD(NS_PER_S)), builder.load(_field(builder, timespec, 1)))
+def _clock_ns(clock: int) -> Any:
+    def read_clock(_typing: Any) -> Any:
+        def generate(_context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
+            timespec = cgutils.alloca_once(builder, _TIMESPEC)
+            read = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_INT, [_INT, _TIMESPEC.as_pointer()]), "clock_gettime")
+            builder.call(read, [_INT(clock), timespec])
+            seconds = builder.load(_field(builder, timespec, 0))
+            return builder.add(builder.mul(seconds, _WORD(NS_PER_S)), builder.load(_field(builder, timespec, 1)))
 
-    return types.int64(), generate
+        return types.int64(), generate
+
+    return intrinsic(read_clock)
 
 
 def _sleep_until(_typing: Any, deadline_ns: Any) -> Any:
@@ -137,8 +141,11 @@ def _poll(waits: int, count: int, timeout: int) -> int:
 
 _compiled = not numba.config.DISABLE_JIT
 
-monotonic_ns: Callable[[], int] = intrinsic(_monotonic_ns) if _compiled else time.monotonic_ns
+monotonic_ns: Callable[[], int] = _clock_ns(_CLOCK_MONOTONIC) if _compiled else time.monotonic_ns
 """``monotonic_ns() -> int64``: CLOCK_MONOTONIC; only from kernels."""
+
+thread_cpu_ns: Callable[[], int] = _clock_ns(_CLOCK_THREAD_CPUTIME) if _compiled else time.thread_time_ns
+"""``thread_cpu_ns() -> int64``: CPU time of the calling thread; a system call; only from kernels."""
 
 sleep_until: Callable[[int], int] = intrinsic(_sleep_until) if _compiled else _sleep_in_python
 """``sleep_until(deadline_ns) -> int32``: sleeps until CLOCK_MONOTONIC reads ``deadline_ns`` or a signal comes; 0 or an errno; only from kernels."""

@@ -16,7 +16,7 @@ from hilsim.errors import TransmitError
 from hilsim.families.velodyne.specs import VelodyneSpec
 from hilsim.sensor.setup import WHOLE_TURN_DEG
 from hilsim.streaming.device_loop import PACKETS_TOGETHER
-from hilsim.streaming.render_state import LoopPlace, RenderCounter
+from hilsim.streaming.render_state import LoopPlace, RenderCounter, allocate_state
 from hilsim.streaming.render_thread import RenderThread
 from hilsim.transmit.ring import allocate_rings, depth
 from hilsim.transmit.scheduling import ThreadSettings
@@ -293,22 +293,27 @@ def test_several_packets_are_rendered_at_a_wake_up_where_poses_are_known_and_one
 
 
 def test_a_standstill_of_the_machine_is_not_what_a_packet_costs(bench, monkeypatch):
-    render_thread = bench().render_thread(epoch_ns=0, lead_ns=0)
-    calls, now_ns = [], 0
+    render_thread, stops = bench().render_thread(epoch_ns=0, lead_ns=0), [0]
 
-    def thread_time_ns():
-        nonlocal now_ns
-        calls.append(now_ns)
-        if len(calls) % 4 == 0:  # the end of a loop with packets, after one without any
-            chunk = len(calls) // 4
-            now_ns += 100_000 * (32 if chunk < 15 else 4) + (chunk == 5) * 200 * MS
-        return now_ns
+    def take_time(state, _rings, stop_packet, **_):
+        state.place[LoopPlace.CPU_NS] = 100_000 * (stop_packet - stops[-1]) + (len(stops) == 12) * 200 * MS
+        stops.append(stop_packet)
 
-    monkeypatch.setattr("hilsim.streaming.render_thread.time.thread_time_ns", thread_time_ns)
-    cost_ns = render_thread.measure_stretch(0.6)  # 452 packets, 32 at a time
+    monkeypatch.setattr(render_thread, "_render", take_time)
+    cost_ns = render_thread.measure_stretch(0.6)  # 452 packets, 32 at a time, each after a loop without any
 
-    assert len(calls) == 4 * 15
+    assert stops == [0, 0, *(packet for chunk in range(32, 452, 32) for packet in (chunk, chunk)), 452]
     assert cost_ns == pytest.approx(100_000 * (452 + 3 * 32) / 452)
+
+
+def test_what_starting_the_loop_takes_is_not_what_a_packet_costs(bench):
+    render_thread, state = bench().render_thread(epoch_ns=0, lead_ns=0), allocate_state()
+    render_thread.warm()
+    begun_ns = time.thread_time_ns()
+    render_thread._render(state, stop_packet=0)
+    taken_ns = time.thread_time_ns() - begun_ns
+
+    assert 0 < state.place[LoopPlace.CPU_NS] < taken_ns
 
 
 def test_packets_that_a_late_start_cannot_make_are_counted_as_skipped(bench, lidar):
