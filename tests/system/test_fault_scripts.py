@@ -18,7 +18,7 @@ from tests.random_changes import random_fault
 from tests.support import write_rig
 from tests.system.conftest import SCENE
 from tests.system.test_changes import CONTROL, REPLAY, sensor, stopped_s
-from tests.system.test_network_faults import KEYS, KINDS, LATE, assert_played
+from tests.system.test_network_faults import KEYS, KINDS, LATE, assert_played, without_limits
 
 pytestmark = [pytest.mark.extended, pytest.mark.system, pytest.mark.timeout(1800)]
 
@@ -162,14 +162,18 @@ def test_what_receivers_get_of_a_script_is_what_it_gives_and_a_recording_replaye
     dropped = {each.port: each.dropped for each in receivers}
     for each in receivers:
         heard[each.port] += [payload for payload, _ in each.drain()]
-    script = load_script(written(tmp_path / "made.jsonl", made))
-    play(hilsim.load_rig(path), tmp_path / "played.pcap", lived_s, epoch_ns, script, batch_ms=100)
-    lived, played = payloads_of(tmp_path / "lived.pcap"), payloads_of(tmp_path / "played.pcap")
+
+    def played(script):
+        script = load_script(written(tmp_path / "made.jsonl", script))
+        play(hilsim.load_rig(path), tmp_path / "played.pcap", lived_s, epoch_ns, script, batch_ms=100)
+        return payloads_of(tmp_path / "played.pcap")
+
+    lived, later = payloads_of(tmp_path / "lived.pcap"), played(made)
+    assert_played(lived, later, lambda: played(without_limits(made)))
     missing = {port: len(heard[port]) + dropped[port] - len(payloads) for port, payloads in lived.items()}
     assert sum(missing.values()) == unrecorded  # 0, but on a machine that stands still for two seconds
     for port, payloads in lived.items():
-        assert_played(payloads, played[port])
-        assert len(payloads) > 100
+        assert len(payloads) > 0.7 * len(later[port])  # which go on for a second or more, and a busy machine leaves some out
         assert missing[port] >= 0
         if dropped[port] == 0:
             assert_in_order(payloads, heard[port])

@@ -28,7 +28,7 @@ def test_a_controller_flies_over_a_serial_port_beside_a_lidar_that_loses_no_pack
     position = receiver()
     running = daemon(rig(sensor_table("roof", lidar.port, position.port), scene=serial_rig(tmp_path / "px4")))
     report = report_of(programs.start("px4", "--pty", tmp_path / "px4", "--script", "hover", "--for", 90))
-    assert serious(report) == {}
+    assert serious(report, running) == {}
     assert order(report, *WHOLE)[-len(WHOLE) :] == WHOLE
     assert report["figures"]["hover_level_m"] < 0.5
     assert report["figures"]["hover_height_m"] < 0.3
@@ -48,7 +48,7 @@ def test_a_controller_flies_over_tcp_in_lockstep(daemon, rig, programs, free_por
     address = f"127.0.0.1:{free_port()}"
     running = daemon(rig(scene=vehicle_rig(f'kind = "tcp"\naddress = "{address}"\nlockstep = true')))
     report = report_of(programs.start("px4", "--tcp", address, "--lockstep", "--script", "hop", "--for", 240), timeout_s=270)
-    assert serious(report) == {}
+    assert serious(report, running) == {}
     assert order(report, *WHOLE)[-len(WHOLE) :] == WHOLE
     said = figures(running)
     assert said["hilsim_vehicle_crashed"] == 0
@@ -61,7 +61,7 @@ def test_a_controller_flies_by_datagrams(daemon, rig, programs, free_port):
     port = free_port()
     running = daemon(rig(scene=vehicle_rig(f'kind = "udp"\naddress = "127.0.0.1:{port}"')))
     report = report_of(programs.start("px4", "--udp", port, "--script", "hop", "--for", 60))
-    assert serious(report) == {}
+    assert serious(report, running) == {}
     assert order(report, *WHOLE)[-len(WHOLE) :] == WHOLE
     assert figures(running)["hilsim_vehicle_crashed"] == 0
 
@@ -79,7 +79,7 @@ def test_a_cable_that_is_out_noise_and_half_frames_in_hover_do_not_end_the_fligh
         found |= faults(running)
         time.sleep(0.5)
     report = report_of(started)
-    assert serious(report) == {}
+    assert serious(report, running) == {}
     assert order(report, *WHOLE)[-len(WHOLE) :] == WHOLE
     assert order(report, "airborne", "babble", "unplugged", "plugged", "land") == ["airborne", "babble", "unplugged", "plugged", "babble", "land"]
     assert found == set()
@@ -99,7 +99,7 @@ def test_a_controller_that_reboots_and_loses_its_cable_on_the_ground_flies_all_t
     running = daemon(rig(scene=serial_rig(tmp_path / "px4")))
     happens = ["--reboot-at", 2, "--cable-out-at", 5.5, "--out-for", 3]
     report = report_of(programs.start("px4", "--pty", tmp_path / "px4", *happens, "--script", "hop", "--for", 90))
-    assert serious(report) == {}
+    assert serious(report, running) == {}
     assert order(report, *WHOLE)[-len(WHOLE) :] == WHOLE
     told = order(report, "speaking", "reboot", "unplugged", "plugged")
     assert told == ["speaking", "reboot", "unplugged", "plugged", "speaking", "unplugged", "plugged", "speaking"]
@@ -110,7 +110,7 @@ def test_a_controller_that_reboots_and_loses_its_cable_on_the_ground_flies_all_t
 def test_a_controller_that_reboots_in_the_air_finds_its_vehicle_where_it_began_and_flies_again(daemon, rig, programs, tmp_path):
     running = daemon(rig(scene=serial_rig(tmp_path / "px4")))
     report = report_of(programs.start("px4", "--pty", tmp_path / "px4", "--reboot-at", 11, "--script", "hop", "--for", 60))
-    assert set(serious(report)) <= {
+    assert set(serious(report, running)) <= {
         "gps_velocity"
     }  # a first position may still be that of the air: only its motor commands show that it has rebooted
     assert order(report, "airborne", "reboot", "done") == ["airborne", "reboot", "airborne", "done"]
@@ -124,7 +124,7 @@ def test_px4_on_linux_that_is_started_anew_on_the_same_cable_is_asked_for_its_he
     running = daemon(rig(scene=serial_rig(tmp_path / "px4")))
     happens = ["--linux", "--reboot-at", 3, "--out-for", 5]
     report = report_of(programs.start("px4", "--pty", tmp_path / "px4", *happens, "--script", "hop", "--for", 60))
-    assert serious(report) == {}
+    assert serious(report, running) == {}
     assert order(report, *WHOLE)[-len(WHOLE) :] == WHOLE
     assert order(report, "reboot", "armed") == ["reboot", "armed"]
     assert report["received"]["COMMAND_LONG"] >= 1
@@ -137,7 +137,7 @@ def test_px4_on_linux_that_is_started_anew_while_its_vehicle_is_in_the_air_finds
     running = daemon(rig(scene=serial_rig(tmp_path / "px4")))
     happens = ["--linux", "--reboot-at", 11, "--out-for", 5]
     report = report_of(programs.start("px4", "--pty", tmp_path / "px4", *happens, "--script", "hop", "--for", 60))
-    assert set(serious(report)) <= {"gps_velocity"}  # as above
+    assert set(serious(report, running)) <= {"gps_velocity"}  # as above
     assert order(report, "airborne", "reboot", "done") == ["airborne", "reboot", "airborne", "done"]
     assert any("was restarted" in row["reason"] for row in events(running, "session.changed"))
     assert figures(running)["hilsim_vehicle_crashed"] == 0
@@ -151,7 +151,7 @@ def test_a_controller_without_the_flag_of_hardware_in_the_loop_gets_no_sensor_an
     running.await_log(r'"state": "refused", "reason": "the controller\'s heartbeat lacks the flag of hardware in the loop \(32\)')
     await_figure(running, 'hilsim_link_state{state="refused"}', lambda value: value == 1)
     report = report_of(started)
-    assert serious(report) == {}
+    assert serious(report, running) == {}
     assert set(report["received"]) <= {"HEARTBEAT", "TIMESYNC"}
     assert report["received"]["HEARTBEAT"] >= 2
     assert figures(running)["hilsim_link_sensor_frames_total"] == 0
@@ -199,7 +199,7 @@ def test_two_ground_stations_get_every_byte_and_are_heard_whatever_others_do(dae
     report = report_of(started)
     said = figures(running)
     nuisance.end()
-    assert serious(report) == {}
+    assert serious(report, running) == {}
     assert order(report, *WHOLE)[-len(WHOLE) :] == WHOLE
     for system, heard in ((255, stopped(first)), (254, stopped(second))):
         sent, came = stations_of(report, system), set(stations_of(report, system))
@@ -250,7 +250,7 @@ def test_a_line_that_is_too_slow_is_refused_or_fed_slower_and_the_figures_are_re
     running = daemon(rig(scene=serial_rig(tmp_path / "px4", more=more)))
     report = report_of(programs.start("px4", "--pty", tmp_path / "px4", "--for", 5))
     running.await_log(said)
-    assert serious(report) == {}
+    assert serious(report, running) == {}
     assert figures(running)["hilsim_link_sensor_rate_hertz"] == rate_hz
     sensors = report["received"].get("HIL_SENSOR", 0)
     assert sensors <= rate_hz * 5.5

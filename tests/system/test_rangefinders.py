@@ -348,8 +348,9 @@ def test_a_controller_receives_obstacles_and_distances_in_its_own_axes_at_their_
     board.run(6.0)
     rings = board.of("OBSTACLE_DISTANCE")[-30:]
     assert len(rings) == 30
-    assert (len(rings) - 1) / (rings[-1][0] - rings[0][0]) == pytest.approx(15.0, abs=3.0)
     ring = rings[-1][1]
+    periods_us = np.diff([message.time_usec for _, message in rings])
+    assert np.median(periods_us) == pytest.approx(66_667, abs=10_000)  # by the sender's stamps: a busy machine leaves some out
     assert (ring.frame, ring.increment, ring.increment_f, ring.angle_offset, ring.min_distance, ring.max_distance) == (12, 5, 5.0, 0.0, 50, 3000)
     assert ring.distances[0] == pytest.approx(500, abs=4)
     assert ring.distances[18] == pytest.approx(700, abs=4)

@@ -31,7 +31,7 @@ def test_a_shipped_rig_is_flown_from_take_off_to_landing(path, daemon, programs,
     text = on_other_ports(path.read_text(), path, tmp_path, lidar.port, receiver().port, free_port())
     running = daemon(write_rig(tmp_path, text))
     report = report_of(programs.start("px4", "--pty", tmp_path / "board", "--script", "hover", "--for", 90))
-    assert serious(report) == {}
+    assert serious(report, running) == {}
     assert order(report, *WHOLE)[-len(WHOLE) :] == WHOLE
     assert report["figures"]["hover_level_m"] < _LEVEL_M
     assert report["figures"]["hover_height_m"] < _HEIGHT_M
