@@ -60,7 +60,7 @@ from hilsim.sensor.signal.losses import (
     loss_draws,
     missing_side,
 )
-from hilsim.sensor.signal.noise import noisy_byte, noisy_bytes, ranged_percents, shifted_code
+from hilsim.sensor.signal.noise import noisy_byte, noisy_bytes, placed_error, placed_errors, ranged_percents, shifted_code
 from hilsim.sensor.signal.signal import RANGES, RANGES_PER_M, Signal
 from hilsim.sensor.sole_echoes import detected, diffuse_bytes, distance_codes
 from hilsim.sensor.unit.warm_up import warm_up_m
@@ -189,7 +189,7 @@ def _judge(plan: LidarPlan, workspace: Workspace) -> None:
     noise, byte_errors = workspace.noise.reshape(-1, WIDTH), workspace.byte_noise.reshape(-1, WIDTH)
     sums, bits, groups = workspace.sole.sums, workspace.sole.bits, workspace.noise.shape[1] // WIDTH
     ripple, period = plan.ripple_lanes, plan.ripple_lanes.shape[0] // groups
-    own_noise, reported, range_gain = plan.lasers.byte_noise, plan.lasers.reported, plan.lasers.range_gain
+    own_noise, reported, range_gain, place_noise = plan.lasers.byte_noise, plan.lasers.reported, plan.lasers.range_gain, plan.lasers.place_noise
     for sequence in range(sequence_index.size):
         index = sequence_index[sequence]
         warming_m = warm_up_m(plan.warm_up, index * plan.sequence_ns)
@@ -210,6 +210,8 @@ def _judge(plan: LidarPlan, workspace: Workspace) -> None:
                 percent = energy * range_m * range_m * 100.0
                 if signal.has_range_gain:
                     percent = ranged_percents(percent, range_m, range_gain)
+                if place_noise.shape[0] > 1:
+                    byte_error = placed_errors(byte_error, range_m, place_noise, group * WIDTH)
                 gain = load_lanes(beams, group * _BEAM_ROWS + _GAIN)
                 diffuse, half = noisy_bytes(percent, gain, own_noise, reported, group * WIDTH, byte_error, response.diffuse_max)
             store_lanes(sums, row + _RANGE, range_m)
@@ -277,6 +279,7 @@ def _brightness_of(
     own_noise: npt.NDArray[np.float32],
     reported: npt.NDArray[np.int32],
     range_gain: npt.NDArray[np.float32],
+    place_noise: npt.NDArray[np.float32],
     channel: int,
     error: float,
 ) -> tuple[int, int, int]:
@@ -288,6 +291,8 @@ def _brightness_of(
         percent = 100.0 * energy * range_m * range_m * gain
         if signal.has_range_gain:
             percent *= range_gain[int(min(range_m * RANGES_PER_M, RANGES - 1.0)), 0]
+        if place_noise.shape[0] > 1:
+            error = placed_error(error, range_m, place_noise, channel)
         byte, half = noisy_byte(byte, percent, own_noise, reported, channel, error, response.diffuse_max)
     return byte, half, marked
 
@@ -305,7 +310,7 @@ def _report(rare: Rare | None, plan: LidarPlan, workspace: Workspace) -> None:  
     signal, corrected, reported_energy = plan.signal, returns.correction.reshape(-1), returns.energy.reshape(-1)
     is_pair, ripple, period = choice.size > 1, plan.ripple_lanes, plan.ripple_lanes.shape[0] // groups
     gain, empty_step, correction = plan.lasers.gain, plan.lasers.empty_step, plan.lasers.correction
-    own_noise, own_bytes, range_gain = plan.lasers.byte_noise, plan.lasers.reported, plan.lasers.range_gain
+    own_noise, own_bytes, range_gain, place_noise = plan.lasers.byte_noise, plan.lasers.reported, plan.lasers.range_gain, plan.lasers.place_noise
     has_empty_bytes, empty_bytes = plan.lasers.has_empty_bytes, plan.lasers.empty_bytes
     is_plain, has_backdrop = True, False
     if rare is not None:
@@ -396,7 +401,7 @@ def _report(rare: Rare | None, plan: LidarPlan, workspace: Workspace) -> None:  
                 else:
                     byte_error = byte_errors[sequence, channel] if echo == 0 else byte_noise(response, channel, index, echo)
                     byte, half, marked = _brightness_of(
-                        response, signal, echoes, echo, gain[channel], own_noise, own_bytes, range_gain, channel, byte_error
+                        response, signal, echoes, echo, gain[channel], own_noise, own_bytes, range_gain, place_noise, channel, byte_error
                     )
                 code = int(echoes[echo, ECHO_CODE])
                 shifted = shifted_code(signal, code, int(correction[channel, half]))

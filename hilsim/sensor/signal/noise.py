@@ -18,10 +18,12 @@ from hilsim.compilation.lanes import (
     numbers,
     signed_doubles,
 )
-from hilsim.sensor.signal.signal import HALVES, NOISES, RANGES, RANGES_PER_M, Signal
+from hilsim.sensor.signal.signal import HALVES, NOISES, PLACES, PLACES_PER_M, RANGES, RANGES_PER_M, Signal
 
 _RETRO_MIN, _BYTE_MAX = 101, 255
 _WHITE = 100
+_APART, _PER_PLACE = 37.0, 1.0 / PLACES
+"""Rows of ``LaserSignals.place_noise`` from a laser to the next."""
 
 
 @borrowing_kernel
@@ -52,6 +54,21 @@ def noisy_bytes(
     row = floor_lanes(greater_lanes(lesser_lanes(value * 2.0, HALVES - 1.0), 0.0)) + channel * float(HALVES)
     column = lesser_lanes(doubles_of(gather(reported, numbers(row), 0)), 2.0 * diffuse_max + 1.0)
     return floor_lanes(column * 0.5), column
+
+
+@borrowing_kernel
+def placed_errors(error: Doubles, range_m: Doubles, place_noise: npt.NDArray[np.float32], first_channel: int) -> Doubles:
+    """Errors of sixteen bytes, larger at some places than at others; ``place_noise`` is that of ``LaserSignals``, and has more than one row."""
+    place = range_m * PLACES_PER_M + (signed_doubles(lane_numbers()) + float(first_channel)) * _APART
+    row = floor_lanes(greater_lanes(lesser_lanes(place - floor_lanes(place * _PER_PLACE) * float(PLACES), PLACES - 1.0), 0.0))
+    return error * doubles(gather(place_noise, numbers(row), 0))
+
+
+@inlined_kernel
+def placed_error(error: float, range_m: float, place_noise: npt.NDArray[np.float32], channel: int) -> float:
+    """``placed_errors`` of one byte."""
+    place = range_m * PLACES_PER_M + channel * _APART
+    return error * float(place_noise[int(place - math.floor(place * _PER_PLACE) * float(PLACES)), 0])
 
 
 @borrowing_kernel

@@ -18,10 +18,12 @@ NOISES = 128
 RANGES = 512
 RANGES_PER_M = 4.0
 """Rows of ``LaserSignals.range_gain``, and how many of them a metre has."""
+PLACES, PLACES_PER_M = 256, 20.0
+"""Rows of ``LaserSignals.place_noise``, and how many of them a metre of range has."""
 _LASERS_PER_STREAM = 256
 _UNIT = constant(Purpose.SIGNAL_UNIT)
-_STEP, _EMPTY, _RIPPLE_PHASE, _WALK, _BANDS = 1, 2, 4, 16, 32
-_BYTES_PER_BAND = 10
+_STEP, _EMPTY, _RIPPLE_PHASE, _WALK, _BANDS, _PLACES = 1, 2, 4, 16, 32, 64
+_BYTES_PER_BAND, _OF_BANDS = 10, 1.0 / 3.0
 _SECOND_HARMONIC = 0.28
 RIPPLE_SEQUENCES = 5
 """Firing sequences after which the ripple repeats: 276.48 us of a VLP-16."""
@@ -61,6 +63,7 @@ class LaserSignals(NamedTuple):
     Attributes:
         gain: ``float64[c]``, ratio of the laser's reflectivity bytes to exact ones.
         byte_noise: ``float32[c * 128, 1]``, standard deviation of each laser's byte by the byte, before it becomes one that the laser reports.
+        place_noise: ``float32[256, 1]``, ratio of that noise by place, which is the range of a laser; ``[1, 1]``: it is everywhere the same.
         reported: ``int32[c * 512, 1]``, column of ``correction``, and so the byte, that each laser reports of a reflectivity, by twice the reflectivity.
         range_gain: ``float32[512, 1]``, ratio of reflectivities by range, in quarters of a metre.
         empty_step: ``float64[c]``, step between the bytes of the laser's empty firings.
@@ -72,6 +75,7 @@ class LaserSignals(NamedTuple):
 
     gain: npt.NDArray[np.float64]
     byte_noise: npt.NDArray[np.float32]
+    place_noise: npt.NDArray[np.float32]
     reported: npt.NDArray[np.int32]
     range_gain: npt.NDArray[np.float32]
     empty_step: npt.NDArray[np.float64]
@@ -177,6 +181,7 @@ def drawn_lasers(
     return LaserSignals(
         gain=gain,
         byte_noise=noise_columns(noise_by_byte(spec)[None, :] * np.array([_drawn_noise_ratio(spec, key, of_laser) for of_laser in streams])),
+        place_noise=_drawn_place_noise(spec, key, streams[0]),
         reported=reported_columns(np.array([bytes_in_steps(spec, 0.5 + of_laser) for of_laser in step])),
         range_gain=np.ones((RANGES, 1), np.float32),
         empty_step=np.maximum(baseline + empty - 0.5, 0.6),
@@ -196,6 +201,7 @@ def ideal_lasers(spec: SignalSpec, baseline: npt.NDArray[np.uint8], gain: npt.ND
     return LaserSignals(
         gain=gain,
         byte_noise=noise_columns(np.tile(noise_by_byte(spec), (lasers, 1))),
+        place_noise=np.ones((1, 1), np.float32),
         reported=reported_columns(np.tile(bytes_in_steps(spec), (lasers, 1))),
         range_gain=np.ones((RANGES, 1), np.float32),
         empty_step=np.maximum(baseline.astype(np.float64), 1.0),
@@ -212,8 +218,17 @@ def _drawn_noise_ratio(spec: SignalSpec, key: np.uint64, of_laser: int) -> npt.N
         return np.ones(NOISES)
     place = np.arange(0, NOISES + _BYTES_PER_BAND, _BYTES_PER_BAND)
     errors = np.array([normal(key, of_laser, _BANDS + band, _UNIT) for band in range(place.size)])
-    exponent = spec.byte_noise_spread * (errors - spec.byte_noise_spread)
-    return np.exp(np.interp(np.arange(NOISES), place, exponent))
+    spread = spec.byte_noise_spread * math.sqrt(_OF_BANDS)
+    return np.exp(np.interp(np.arange(NOISES), place, spread * (errors - spread)))
+
+
+def _drawn_place_noise(spec: SignalSpec, key: np.uint64, stream: int) -> npt.NDArray[np.float32]:
+    """Draw how much larger the noise of bytes is at some places than at others."""
+    if spec.byte_noise_spread == 0.0:
+        return np.ones((1, 1), np.float32)
+    errors = np.array([[normal(key, stream, _PLACES + place, _UNIT)] for place in range(PLACES)])
+    spread = spec.byte_noise_spread * math.sqrt(1.0 - _OF_BANDS)
+    return np.exp(spread * (errors - spread)).astype(np.float32)
 
 
 def _drawn_ripple_m(spec: SignalSpec, key: np.uint64, streams: list[int]) -> npt.NDArray[np.float64]:

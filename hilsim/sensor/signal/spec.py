@@ -15,7 +15,8 @@ class SignalSpec:
     Attributes:
         byte_noise: Standard deviation of the reflectivity byte of a black surface.
         byte_noise_ratio: Growth of that standard deviation with the byte: at byte b it is ``byte_noise + byte_noise_ratio * b``.
-        byte_noise_spread: Standard deviation, on a logarithmic scale, of each laser's noise about that line, in bands of bytes; its mean square is the line's.
+        byte_noise_spread: Standard deviation, on a logarithmic scale, of the noise about that line, whose mean square is the line's: a third of the variance
+            is that of each laser's bands of bytes, the rest that of places.
         byte_step: Largest step between the bytes that a laser can report, a mean; each laser has its own, 0.5 to 1.5 of it; 0: every byte.
         byte_step_from: Reflectivity from which bytes come in steps; below it every byte is reported.
         byte_step_growth: Growth of the step from a byte to the next, above ``byte_step_from``, from 1 to ``byte_step``; 0: at once.

@@ -109,13 +109,38 @@ def test_steps_grow_with_the_byte_and_differ_from_laser_to_laser():
     assert bytes_in_steps(SignalSpec()).all()
 
 
-def test_noise_differs_from_laser_to_laser_and_from_band_to_band_with_the_models_mean_square():
-    table = lasers(replace(REAL, byte_noise_spread=0.5)).byte_noise.reshape(16, NOISES) / noise_by_byte(REAL)
+def test_noise_differs_from_laser_to_laser_from_band_to_band_and_from_place_to_place_with_the_models_mean_square():
+    drawn = lasers(replace(REAL, byte_noise_spread=0.6))
+    table = drawn.byte_noise.reshape(16, NOISES) / noise_by_byte(REAL)
     at_bands = np.log(table[:, ::10])
-    assert at_bands.std() == pytest.approx(0.5, abs=0.06)
-    assert at_bands.mean(axis=1).std() > 0.05
-    assert np.mean(table[:, ::10] ** 2) == pytest.approx(1.0, abs=0.25)
+    assert at_bands.std() == pytest.approx(0.6 * np.sqrt(1.0 / 3.0), abs=0.05)
+    assert at_bands.mean(axis=1).std() > 0.03
+    assert np.log(drawn.place_noise).std() == pytest.approx(0.6 * np.sqrt(2.0 / 3.0), abs=0.05)
+    for ratio in (table[:, ::10], drawn.place_noise):
+        assert np.mean(ratio**2) == pytest.approx(1.0, abs=0.25)
     np.testing.assert_allclose(lasers().byte_noise.reshape(16, NOISES), np.tile(noise_by_byte(REAL), (16, 1)), rtol=1e-6)
+    assert lasers().place_noise.tolist() == [[1.0]]
+
+
+@kernel
+def place(error, range_m, place_noise, channel, results):
+    """Errors of sixteen bytes at their ranges."""
+    store_lanes(results, 0, noise.placed_errors(load_lanes(error, 0), load_lanes(range_m, 0), place_noise, channel))
+
+
+@kernel
+def place_one(error, range_m, place_noise, channel):
+    return noise.placed_error(error, range_m, place_noise, channel)
+
+
+def test_sixteen_errors_at_their_places_are_those_of_one_at_a_time():
+    rng, place_noise = np.random.default_rng(1), lasers(replace(REAL, byte_noise_spread=0.5)).place_noise
+    for channel in (0, 16):
+        error, range_m, results = rng.normal(size=(1, WIDTH)), rng.uniform(0.0, 150.0, (1, WIDTH)), np.zeros((1, WIDTH))
+        place(error, range_m, place_noise, channel, results)
+        one = [place_one(error[0, lane], range_m[0, lane], place_noise, channel + lane) for lane in range(WIDTH)]
+        np.testing.assert_array_equal(results[0], one)
+        assert np.unique(results / error).size > 10
 
 
 def test_retro_reflectors_stay_above_the_scale_of_diffuse_surfaces():

@@ -24,6 +24,7 @@ _RARE = 0.25
 """Width, in bytes, below which a byte is rarely reported."""
 _LAST_BYTE, _ROUNDS = 97, 100
 """Byte 100 holds all that is brighter, and none is between it and the step below. More rounds change nothing."""
+_SPANS = 16
 _WHITE = 100
 _MIN_RATIO = 0.25
 """Least noise in steps that is learned: with less, how often a byte changes is a matter of where the surfaces lie between two bytes."""
@@ -36,7 +37,7 @@ _NORMAL = np.linspace(-7.0, 7.0, 1401)
 _CUMULATIVE = np.array([NormalDist().cdf(place) for place in _NORMAL.tolist()])
 
 
-def find_edges(counts: Ints, noise: Doubles) -> tuple[list[list[float]], str]:
+def find_edges(counts: Ints, noise: Doubles) -> list[tuple[int, float]]:
     """Find the reflectivities up to which a laser reports each byte.
 
     A code density test of the receiver's differential nonlinearity. Noise lets no histogram of reflectivities change as much from a byte to the next as one of
@@ -48,7 +49,7 @@ def find_edges(counts: Ints, noise: Doubles) -> tuple[list[list[float]], str]:
         noise: ``float64[256]``, standard deviation of the byte by the byte.
 
     Returns:
-        ``LaserUnitSpec.byte_edges``, and the reason why they are not known; empty: they are.
+        ``LaserUnitSpec.byte_edges``; empty: they are not known.
     """
     byte = np.arange(float(BYTES))
     seen = np.where(byte <= _LAST_BYTE, counts, 0).astype(np.float64) + 1e-6
@@ -60,10 +61,24 @@ def find_edges(counts: Ints, noise: Doubles) -> tuple[list[list[float]], str]:
     even = spread @ even
     edges = np.interp(np.cumsum(seen), np.cumsum(even), byte + 0.5)
     is_known = (even >= _MIN_RETURNS) & (np.append(even[1:], 0.0) >= _MIN_RETURNS) & (noise >= _SMOOTH) & (byte < _LAST_BYTE - 3.0 * noise)
-    if is_known.sum() < _MIN_EDGES:
-        return [], f"{_MIN_EDGES} bytes with {_MIN_RETURNS} returns of them and of the next are needed, got {is_known.sum()}"
-    known = np.flatnonzero(is_known)
-    return [[int(at), round(float(edge), 2)] for at, edge in zip(known, np.maximum.accumulate(edges[known]), strict=True)], ""
+    known = np.flatnonzero(is_known) if is_known.sum() >= _MIN_EDGES else np.empty(0, np.int64)
+    return [(int(at), round(float(edge), 2)) for at, edge in zip(known, np.maximum.accumulate(edges[known]), strict=True)]
+
+
+def find_edges_by_range(counts: Ints, noise: Doubles) -> list[tuple[int, float]]:
+    """``find_edges`` where the byte's steps lie elsewhere at another range: each edge by the returns of the narrow span of ranges with the most of them.
+
+    Args:
+        counts: ``int64[r, 256]``, returns by span of ranges and byte.
+        noise: As of ``find_edges``.
+    """
+    edges: dict[int, float] = {}
+    returns = counts.sum(axis=1)
+    for span in np.argsort(returns)[-_SPANS:]:
+        if returns[span] >= _MIN_EDGES * _MIN_RETURNS:
+            edges |= dict(find_edges(counts[span], noise))
+    known = sorted(edges)
+    return [(byte, edge) for byte, edge in zip(known, np.maximum.accumulate([edges[byte] for byte in known]).tolist(), strict=True)]
 
 
 def _levels(columns: Columns) -> Ints:
@@ -151,8 +166,8 @@ def learn_laser_bytes(firings: Sequence[Firings], repeats: Repeats, learned: Lea
         repeats: Returns of all recordings that are parts of pairs.
         learned: The keys and figures of the unit, which get more.
     """
-    counts = np.sum([part.byte_counts(part.distance > 0) for part in firings], axis=0)
-    of_lasers = [repeats.of_laser(laser) for laser in range(len(counts))]
+    counts = np.sum([part.byte_counts_by_range() for part in firings], axis=0)
+    of_lasers = [repeats.of_laser(laser) for laser in range(counts.shape[1])]
     _learn_bytes(counts, of_lasers, learned)
     _learn_noise(of_lasers, learned)
 
@@ -162,24 +177,24 @@ def _learn_bytes(counts: Ints, of_lasers: Sequence[Repeats], learned: Learned) -
     if of_unit is None:
         learned.lack("laser.byte_edges", "byte_noise must be known", int(counts.sum()))
         return
-    known, reasons = [], []
+    known, unknown = [], []
     widths: list[float] = []
-    for laser, (of_laser, repeats) in enumerate(zip(counts, of_lasers, strict=True)):
+    for laser, (of_laser, repeats) in enumerate(zip(counts.swapaxes(0, 1), of_lasers, strict=True)):
         curve = [(row.mean.mean(), row.sd()) for row in repeats.rows()] or of_unit
-        edges, reason = find_edges(of_laser, np.interp(np.arange(BYTES), *np.array(curve).T))
-        if reason:
-            reasons.append(f"{laser}: {reason}")
+        edges = find_edges_by_range(of_laser, np.interp(np.arange(BYTES), *np.array(curve).T))
+        if not edges:
+            unknown.append(str(laser))
             continue
         known.append(laser)
         widths.extend(edge - last for (before, last), (byte, edge) in pairwise(edges) if byte == before + 1)
-        learned.lasers[laser]["byte_edges"] = edges
-    lacking = "; ".join(reasons)
+        learned.lasers[laser]["byte_edges"] = [[byte, edge] for byte, edge in edges]
+    needed = f"{_MIN_EDGES} bytes with {_MIN_RETURNS} returns of each and of the next at ranges within 4 % are needed"
     if not known:
-        learned.lack("laser.byte_edges", f"by laser: {lacking}", int(counts.sum()))
+        learned.lack("laser.byte_edges", needed, int(counts.sum()))
         return
     text = f"{len(known)} lasers, {len(widths)} bytes, {sum(width < _RARE for width in widths)} of which they rarely report"
-    note = f"{len(reasons)} lasers not learned: {lacking}" if reasons else ""
-    learned.add("laser.byte_edges", text, int(counts[known].sum()), note=note)
+    note = f"{len(unknown)} lasers not learned, {', '.join(unknown)}: {needed}" if unknown else ""
+    learned.add("laser.byte_edges", text, int(counts[:, known].sum()), note=note)
 
 
 def _learn_noise(of_lasers: Sequence[Repeats], learned: Learned) -> None:

@@ -74,6 +74,10 @@ class Recording:
         return max(RECORDS_PER_BLOCK // self.model.channels, 1) * self.model.sequence_ns / 1000.0
 
 
+_SPAN, _ALL_SPANS = 0.04, 278
+"""Logarithmic span of ranges, and number of all."""
+
+
 class Firings:
     """Firings of a recording, by firing sequence and laser.
 
@@ -100,6 +104,14 @@ class Firings:
         lasers = chosen.shape[1]
         keyed = self.reflectivity + 256 * np.arange(lasers)
         return np.bincount(keyed[chosen & self.is_single], minlength=256 * lasers).reshape(lasers, 256)
+
+    def byte_counts_by_range(self) -> Ints:
+        """Number of single returns by span of ranges, laser and byte, ``int64[r, c, 256]``."""
+        lasers = self.distance.shape[1]
+        chosen = self.is_single & (self.distance > 0)
+        span = (np.log(np.maximum(self.distance, 1)) / _SPAN).astype(np.int64)
+        keyed = (span * lasers + np.arange(lasers)) * 256 + self.reflectivity
+        return np.bincount(keyed[chosen], minlength=_ALL_SPANS * lasers * 256).reshape(_ALL_SPANS, lasers, 256)
 
 
 def _fired_cdeg(recording: Recording) -> Doubles:
