@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import signal
 import time
 
 import pytest
@@ -119,6 +120,29 @@ def test_a_scripted_break_begins_at_its_time_and_a_mended_network_is_as_it_was(d
     for port in ports:
         assert lived[port][:100] != intact[port][:100]
         assert later[port][-100:] == intact[port][-100:]
+
+
+def test_a_fault_that_a_standstill_delays_beyond_its_end_is_recorded_before_it(daemon, tmp_path, receiver):
+    path, ports = rig(tmp_path, receiver)
+    script = tmp_path / "script.toml"
+    script.write_text(
+        '[[change]]\nat_s = 1.5\nkind = "fault"\n[change.fault]\nkind = "range_bias"\non = "rear"\nbias_m = 5.0\n[[change]]\nat_s = 1.6\nkind = "clear"\n'
+    )
+    running = daemon(path, "--script", str(script), "--record", str(tmp_path / "lived.pcap"))
+    control = hilsim.connect(tmp_path / "control")
+    while control.state()["rig_s"] < 1.3:
+        time.sleep(0.01)
+    running.process.send_signal(signal.SIGSTOP)
+    time.sleep(0.6)
+    running.process.send_signal(signal.SIGCONT)
+    running.await_log(r'"event": "rig.changed", "kind": "clear"')
+    time.sleep(0.5)
+    made = control.script()
+    lived_s = stopped_s(running, control)
+    assert [change["kind"] for change in made] == ["fault", "clear"]
+    assert made[0]["late_s"]["rear"] > made[1]["at_s"]
+    lived = payloads_by_port(tmp_path / "lived.pcap")
+    assert_played({port: lived[port] for port in ports}, played(path, tmp_path, made, lived_s))
 
 
 def test_a_broken_network_is_counted_and_no_fault_of_the_daemon(daemon, tmp_path, receiver):

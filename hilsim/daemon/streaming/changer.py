@@ -365,6 +365,7 @@ def _recorded(change: ChangeSpec, at_ns: int, begun_ns: Mapping[str, int], seen_
     if isinstance(change, FaultChange):
         change = replace(change, fault=change.dated)  # its ramp and its end are counted from there, however late it comes
     is_alike = bool(begun_ns) and len(late_s) == len(all_ns) and len(set(late_s.values())) == 1
-    if is_alike and not isinstance(change, ClearChange):  # which mends the network as well, in time
+    # The end of a fault mends the network as well, in time; and a fault that came later than its end still comes before it in a script.
+    if is_alike and not isinstance(change, FaultChange | ClearChange):
         at_ns, late_s = next(iter(all_ns.values())), {}
     return MadeChange(change=replace(change, at_s=at_ns / 1e9, late_s=late_s), at_ns=at_ns, begun_ns=all_ns)
