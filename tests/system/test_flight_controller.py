@@ -56,6 +56,7 @@ def test_a_controller_flies_over_tcp_in_lockstep(daemon, rig, programs, free_por
     assert said["hilsim_link_actuator_frames_total"] == pytest.approx(frames, abs=60)  # but for those before the first
 
 
+@pytest.mark.alone
 @pytest.mark.extended
 def test_a_controller_flies_by_datagrams(daemon, rig, programs, free_port):
     port = free_port()
@@ -66,6 +67,7 @@ def test_a_controller_flies_by_datagrams(daemon, rig, programs, free_port):
     assert figures(running)["hilsim_vehicle_crashed"] == 0
 
 
+@pytest.mark.alone
 @pytest.mark.extended
 def test_a_cable_that_is_out_noise_and_half_frames_in_hover_do_not_end_the_flight_and_nothing_else_notices(
     daemon, rig, programs, lidar, receiver, tmp_path, wall_time
@@ -94,6 +96,7 @@ def test_a_cable_that_is_out_noise_and_half_frames_in_hover_do_not_end_the_fligh
     assert "the port must open, got No such file or directory: plug the device in" in running.text()
 
 
+@pytest.mark.alone
 @pytest.mark.extended
 def test_a_controller_that_reboots_and_loses_its_cable_on_the_ground_flies_all_the_same(daemon, rig, programs, tmp_path):
     running = daemon(rig(scene=serial_rig(tmp_path / "px4")))
@@ -118,6 +121,7 @@ def test_a_controller_that_reboots_in_the_air_finds_its_vehicle_where_it_began_a
     assert figures(running)["hilsim_vehicle_crashed"] == 0
 
 
+@pytest.mark.alone
 @pytest.mark.extended
 def test_px4_on_linux_that_is_started_anew_on_the_same_cable_is_asked_for_its_heartbeat_and_flies(daemon, rig, programs, tmp_path):
     """Sensor frames of before are the first that it reads: without a heartbeat soon after, its inertial driver fails for good."""

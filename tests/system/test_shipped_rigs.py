@@ -26,6 +26,7 @@ def on_other_ports(text, path, tmp_path, data_port, position_port, station_port)
     return text + "\n[metrics]\nport = 0\n"
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("path", _SERIAL, ids=[path.stem for path in _SERIAL])
 def test_a_shipped_rig_is_flown_from_take_off_to_landing(path, daemon, programs, lidar, receiver, free_port, tmp_path):
     text = on_other_ports(path.read_text(), path, tmp_path, lidar.port, receiver().port, free_port())
