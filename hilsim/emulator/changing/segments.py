@@ -36,6 +36,7 @@ BASE = -1
 
 _ONE, _BASE, _REFUSED = constant(1), constant(BASE), constant(REFUSED)
 _MASK = constant(CAPACITY - 1)
+_LONG_AGO_NS = -(1 << 62)
 
 
 class SegmentWord(IntEnum):
@@ -47,6 +48,8 @@ class SegmentWord(IntEnum):
     """Number of segments whose beginning the kernel has decided."""
     AT = 16
     """Number of the segment that the kernel renders, counted from 0; ``BASE`` before the first one begins. The kernel uses none before it any more."""
+    ENCODED_NS = 24
+    """Rig time of the newest position packet that was encoded, which may be later than the beginning of the next data packet."""
 
 
 @by_reference
@@ -113,9 +116,9 @@ def decide_begins(plan: LidarPlan, segments: Segments, at: int, packet: int) -> 
     start_ns = packet_start_ns(tuple_at(address, plan), packet) if at >= 0 else packet_start_ns(plan, packet)
     while seen < added:
         row = seen & _MASK
-        begun_ns[row] = max(from_ns[row], start_ns)
+        begun_ns[row] = max(from_ns[row], start_ns, words[24] + 1)
         former = (row - 1) & _MASK
-        is_late = from_ns[row] < start_ns and seen > 0  # the first one is what the kernel begins with
+        is_late = from_ns[row] < begun_ns[row] and seen > 0  # the first one is what the kernel begins with
         if is_late and not _fits_later(tuple_at(plans[former], plan), tuple_at(plans[row], plan), packet):
             plans[row], segments.world[row], segments.workspace[row] = plans[former], segments.world[former], segments.workspace[former]
             begun_ns[row] = _REFUSED
@@ -126,12 +129,13 @@ def decide_begins(plan: LidarPlan, segments: Segments, at: int, packet: int) -> 
 
 @stage_kernel
 def segment_after(plan: LidarPlan, segments: Segments, at: int, packet: int, rig_ns: int) -> int:
-    """The segment, ``at`` or a later one, that is in force at a rig time. Arguments as of ``enter_segment``."""
-    if load_acquire(segments.words, (0,)) == segments.words[8] and at + 1 >= segments.words[8]:
-        return at
-    decide_begins(plan, segments, at, packet)
-    while at + 1 < segments.words[8] and segments.begun_ns[(at + 1) & _MASK] <= rig_ns:
-        at += 1
+    """The segment, ``at`` or a later one, that is in force at the rig time of a position packet. Arguments as of ``enter_segment``."""
+    words = segments.words
+    if load_acquire(words, (0,)) != words[8] or at + 1 < words[8]:
+        decide_begins(plan, segments, at, packet)
+        while at + 1 < words[8] and segments.begun_ns[(at + 1) & _MASK] <= rig_ns:
+            at += 1
+    words[24] = rig_ns
     return at
 
 
@@ -246,6 +250,7 @@ class SegmentTable:
             workspace=np.zeros(CAPACITY, np.int64),
         )
         self.segments.words[SegmentWord.AT] = BASE
+        self.segments.words[SegmentWord.ENCODED_NS] = _LONG_AGO_NS
         self._first = plan, world
         self._pins: deque[tuple[int, Pin, Pin]] = deque()
         self._workspaces: dict[tuple[int, ...], tuple[Workspace, Pin]] = {}

@@ -8,7 +8,7 @@ import pytest
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.emulator.batch import Flow
-from hilsim.emulator.changing.segments import CAPACITY, REFUSED, SegmentTable, SegmentWord, enter_segment
+from hilsim.emulator.changing.segments import CAPACITY, REFUSED, SegmentTable, SegmentWord, enter_segment, segment_after
 from hilsim.emulator.lidar import LidarEmulator
 from hilsim.emulator.schedule import packet_start_ns
 from hilsim.emulator.truth import packets_with_truth
@@ -233,6 +233,18 @@ def test_a_segment_that_was_added_too_late_begins_with_the_next_packet_rendered(
     assert table.begun_ns(number) is None
     assert enter_segment(base.plan, table.segments, -1, 11) == 0
     assert table.begun_ns(number) == 11 * PACKET_NS
+    table.close()
+
+
+def test_a_segment_that_was_added_too_late_begins_after_the_newest_position_packet_too():
+    base = lidar()
+    table, workspace = table_of(base)
+    encoded_ns = 11 * PACKET_NS + 700_000
+    assert segment_after(base.plan, table.segments, -1, 11, encoded_ns) == -1
+    number = table.add(4 * PACKET_NS, base.plan, base.world, workspace)
+    assert enter_segment(base.plan, table.segments, -1, 11) == -1  # it begins within the packet
+    assert table.begun_ns(number) == encoded_ns + 1
+    assert segment_after(base.plan, table.segments, -1, 12, encoded_ns + 1) == 0
     table.close()
 
 
