@@ -93,9 +93,7 @@ def test_a_recording_gives_the_byte_noise_of_each_laser_back_on_dark_surfaces_to
     rows = [(laser, byte, sd) for laser, keys in enumerate(found.learned.lasers) for byte, sd in keys["byte_noise"]]
     assert len(rows) >= 80
     assert sum(byte < 6 for _, byte, _ in rows) >= 10
-    ratio = np.array([sd / known_sd(laser, byte) for laser, byte, sd in rows])
-    np.testing.assert_allclose(ratio, 1.0, atol=0.35)  # noise differs from place to place, and a laser meets few
-    assert np.sqrt(np.mean(ratio**2)) == pytest.approx(1.0, abs=0.08)
+    np.testing.assert_allclose([sd for *_, sd in rows], [known_sd(laser, byte) for laser, byte, _ in rows], rtol=0.15)
 
 
 def known_in_both(found, again):
@@ -115,11 +113,11 @@ def test_a_recording_of_the_learned_unit_gives_the_same_bytes_and_noise(found):
         > 300
     )
     for first, second in zip(found.learned.lasers, again, strict=True):
-        assert difference(*(widths_of(keys.get("byte_edges", ())) for keys in (first, second))) < 0.45
+        assert difference(*(widths_of(keys.get("byte_edges", ())) for keys in (first, second))) < 0.3
         byte, sd = np.array(first["byte_noise"]).T
         pairs = [(value, sd[np.argmin(np.abs(byte - place))]) for place, value in second["byte_noise"] if np.abs(byte - place).min() < 0.5]
         assert pairs
-        np.testing.assert_allclose(*zip(*pairs, strict=True), rtol=0.5)
+        np.testing.assert_allclose(*zip(*pairs, strict=True), rtol=0.15)
 
 
 NOISE = np.full(256, 1.5)
@@ -168,10 +166,10 @@ def learned_of(capture, name):
 
 def test_a_real_unit_reports_fewer_bytes_the_brighter_the_surface(capture):
     found = learned_of(capture, "vlp16_strongest_1200rpm.pcap")
-    assert min(len(keys["byte_noise"]) for keys in found.learned.lasers) >= 7
+    assert min(len(keys["byte_noise"]) for keys in found.learned.lasers) >= 8
     share = [np.mean([np.isin(range(low, low + 20), hardly(keys)).mean() for keys in found.learned.lasers]) for low in (10, 30, 60)]
-    assert share[0] < 0.12
-    assert share[0] < share[1] < 0.3
+    assert share[0] < 0.02
+    assert 0.03 < share[1] < 0.2
     assert 0.4 < share[2] < 0.7
 
 
