@@ -77,6 +77,13 @@ def require(*rules: tuple[bool, str]) -> None:
         raise ValueError("; ".join(faults))
 
 
+def within(spec: object, **limits: tuple[float, float]) -> Iterator[tuple[bool, str]]:
+    """Yield for each named attribute of a specification the rule that it is None or lies between two limits, both included."""
+    for name, (least, most) in limits.items():
+        value = getattr(spec, name)
+        yield value is None or least <= value <= most, f"{name} must be {least} to {most}, got {value}"
+
+
 @contextmanager
 def library_reads(fault: str, kind: type[HilsimError], *own: type[Exception]) -> Iterator[None]:
     """Report what a library raises at a damaged file as a fault of the file.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from hilsim.errors import require
+from hilsim.errors import require, within
 from hilsim.world.geometry.frames import Vector
 from hilsim.world.scene.object_specs import finite
 
@@ -32,10 +32,7 @@ class Snap:
     on_ground: bool = False
 
     def __post_init__(self) -> None:
-        require(
-            (0.0 <= self.grid_m <= 1000.0, f"grid_m must be 0 to 1000, got {self.grid_m}"),
-            (0.0 <= self.turn_deg <= 180.0, f"turn_deg must be 0 to 180, got {self.turn_deg}"),
-        )
+        require(*within(self, grid_m=(0, 1000), turn_deg=(0, 180)))
 
     def position(self, position_m: Sequence[float]) -> Vector:
         """The nearest place of the grid, at the same height."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from hilsim.emulator.families.base import LidarFamily
 from hilsim.emulator.families.registry import family_of
-from hilsim.errors import require
+from hilsim.errors import require, within
 from hilsim.faults.catalogue import Effect
 from hilsim.faults.specs import FaultSpec
 from hilsim.sensor.optics.weather import WeatherSpec
@@ -46,7 +46,7 @@ class LidarSetting:
         require(
             *((getattr(self.setup, each.name) is None, f"{each.name} must not be given for a {self.spec.model}") for each in self._others()),
             *self.family.rules(),
-            (0 <= self.stream <= 65_535, f"stream must be 0 to 65535, got {self.stream}"),
+            *within(self, stream=(0, 65_535)),
             *self.setup.rules(),
             *((holds, f"unit.{fault}") for holds, fault in self.unit.model_rules(self.spec.model, self.spec.laser_count)),
             *(rule for fault in self.faults for rule in self._fault_rules(fault)),

@@ -29,7 +29,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, kernel
-from hilsim.errors import require
+from hilsim.errors import require, within
 from hilsim.protocols.flow_key import FlowKey
 
 HEADER_SIZE = 42
@@ -84,7 +84,7 @@ class LinkStyle:
     udp_checksum: bool
 
     def __post_init__(self) -> None:
-        require((1 <= self.ttl <= 255, f"ttl must be 1 to 255, got {self.ttl}"))
+        require(*within(self, ttl=(1, 255)))
 
 
 _PLAIN_SOURCE_MAC = "02:00:00:00:00:02"

@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, kernel
-from hilsim.errors import require
+from hilsim.errors import require, within
 from hilsim.rng import uniform, uniform_pair
 from hilsim.sensor.head import Head, head_turns
 from hilsim.sensor.specs import DecimationSpec, is_whole, step_rule
@@ -192,7 +192,7 @@ class SpuriousSpec:
                 not self.lower_fov_deg > self.upper_fov_deg,
                 f"lower_fov_deg must be at most upper_fov_deg, got {self.lower_fov_deg} and {self.upper_fov_deg}",
             ),
-            (0.0 <= self.rate <= 1.0, f"rate must be 0 to 1, got {self.rate}"),
+            *within(self, rate=(0, 1)),
         )
 
     def count(self, points: int) -> int:

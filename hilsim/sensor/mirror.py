@@ -5,7 +5,7 @@ Lissajous figure: see ``MirrorSpec``. Angles are exact for any length of run, be
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import kernel
-from hilsim.errors import require
+from hilsim.errors import require, within
 
 _TURN = 1_000_000_000_000
 """Duration of a turn in ns * mHz."""
@@ -42,14 +42,7 @@ class SegmentSpec:
 
     def __post_init__(self) -> None:
         require(
-            *(
-                (abs(value) <= 20.0, f"{name} must be -20 to 20, got {value}")
-                for name, value in (("image_x", self.image_x), ("image_z", self.image_z))
-            ),
-            *(
-                (abs(value) <= 360.0, f"{name} must be -360 to 360, got {value}")
-                for name, value in (("phase_x_deg", self.phase_x_deg), ("phase_z_deg", self.phase_z_deg))
-            ),
+            *within(self, image_x=(-20, 20), image_z=(-20, 20), phase_x_deg=(-360, 360), phase_z_deg=(-360, 360)),
             *(
                 (0.0 < abs(value) <= 10.0, f"{name} must be -10 to 10 and not 0, got {value}")
                 for name, value in (("scale_x", self.scale_x), ("scale_z", self.scale_z))
@@ -90,19 +83,13 @@ class MirrorSpec:
     passes_per_scan: int = 1
 
     def __post_init__(self) -> None:
+        amplitudes = (("x_amplitude", self.x_amplitude), ("z_amplitude", self.z_amplitude))
         require(
-            *(rule for axis in ("x", "z") for rule in self._axis_rules(axis)),
-            (1 <= self.passes_per_scan <= 100, f"passes_per_scan must be 1 to 100, got {self.passes_per_scan}"),
+            *within(self, x_hz=(0.01, 5000), x_third_ratio=(-0.5, 0.5), x_third_phase_deg=(-360, 360), x_phase_deg=(-360, 360)),
+            *within(self, z_hz=(0.01, 5000), z_third_ratio=(-0.5, 0.5), z_third_phase_deg=(-360, 360), z_phase_deg=(-360, 360)),
+            *within(self, passes_per_scan=(1, 100)),
+            *((0.0 < size <= 10.0, f"{name} must be above 0 and at most 10, got {size}") for name, size in amplitudes),
         )
-
-    def _axis_rules(self, axis: str) -> Iterator[tuple[bool, str]]:
-        hz, amplitude, ratio = (getattr(self, f"{axis}_{name}") for name in ("hz", "amplitude", "third_ratio"))
-        yield 0.01 <= hz <= 5000.0, f"{axis}_hz must be 0.01 to 5000, got {hz}"
-        yield 0.0 < amplitude <= 10.0, f"{axis}_amplitude must be above 0 and at most 10, got {amplitude}"
-        yield abs(ratio) <= 0.5, f"{axis}_third_ratio must be -0.5 to 0.5, got {ratio}"
-        for name in ("third_phase_deg", "phase_deg"):
-            phase_deg = getattr(self, f"{axis}_{name}")
-            yield abs(phase_deg) <= 360.0, f"{axis}_{name} must be -360 to 360, got {phase_deg}"
 
 
 class Mirror(NamedTuple):
@@ -135,29 +122,8 @@ class Mirror(NamedTuple):
 
 def build_mirror(spec: MirrorSpec, segments: Sequence[SegmentSpec], *, phase_deg: float) -> Mirror:
     """Build the kernel-side mirror of a model's lasers; ``phase_deg`` is added to the phase along x at device time 0."""
-    return _mirror(
-        spec,
-        phase_deg,
-        [
-            (
-                segment.image_x,
-                segment.image_z,
-                segment.phase_x_deg / 360.0,
-                segment.phase_z_deg / 360.0,
-                segment.scale_x * spec.x_amplitude,
-                segment.scale_z * spec.z_amplitude,
-            )
-            for segment in segments
-        ],
-    )
-
-
-def no_mirror() -> Mirror:
-    """Placeholder mirror of a sensor without one."""
-    return _mirror(MirrorSpec(x_hz=1.0, x_amplitude=1.0, z_hz=1.0, z_amplitude=1.0), 0.0, [])
-
-
-def _mirror(spec: MirrorSpec, phase_deg: float, segments: list[tuple[float, ...]]) -> Mirror:
+    middles = [(laser.image_x, laser.image_z, laser.phase_x_deg / 360.0, laser.phase_z_deg / 360.0) for laser in segments]
+    amplitudes = [(laser.scale_x * spec.x_amplitude, laser.scale_z * spec.z_amplitude) for laser in segments]
     return Mirror(
         x_mhz=round(1000 * spec.x_hz),
         x_phase_turns=(spec.x_phase_deg + phase_deg) / 360.0 % 1.0,
@@ -168,8 +134,13 @@ def _mirror(spec: MirrorSpec, phase_deg: float, segments: list[tuple[float, ...]
         z_third_ratio=spec.z_third_ratio,
         z_third_phase_rad=math.radians(spec.z_third_phase_deg),
         passes_per_scan=spec.passes_per_scan,
-        segment=np.array(segments, dtype=np.float64).reshape(-1, 6),
+        segment=np.hstack((np.reshape(middles, (-1, 4)), np.reshape(amplitudes, (-1, 2))), dtype=np.float64),
     )
+
+
+def no_mirror() -> Mirror:
+    """Placeholder mirror of a sensor without one."""
+    return build_mirror(MirrorSpec(x_hz=1.0, x_amplitude=1.0, z_hz=1.0, z_amplitude=1.0), [], phase_deg=0.0)
 
 
 @kernel

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, make_dataclass
 from typing import Any, Literal
 
+from hilsim.errors import within
 from hilsim.registry import family_parts
 from hilsim.sensor.optics.false_alarms import FalseAlarmSpec, SpuriousSpec
 from hilsim.sensor.optics.window import WindowSpec
@@ -118,7 +119,7 @@ class SensorSetup(FamilySettings):  # type: ignore[misc, valid-type] # some of i
         yield lock is None or 0.0 <= lock < 360.0, f"phase_lock_deg must be 0 to less than 360, got {lock}"
         is_within = all(0 <= edge <= 359 for edge in self.field_of_view_deg)
         yield is_within, f"field_of_view_deg must be a first and a last azimuth of 0 to 359, got {list(self.field_of_view_deg)}"
-        yield 0.0 <= self.start_delay_us <= 1e9, f"start_delay_us must be 0 to 1000000000, got {self.start_delay_us}"
+        yield from within(self, start_delay_us=(0, 1_000_000_000))
         rays = self.sub_rays
         yield rays is None or rays in SUB_RAY_COUNTS, f"sub_rays must be one of {', '.join(map(str, SUB_RAY_COUNTS))}, got {rays}"
         is_unit = self.unit in {DRAWN, IDEAL} or self.unit.endswith(".toml")

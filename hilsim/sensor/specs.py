@@ -10,7 +10,7 @@ from enum import IntEnum
 from numbers import Integral
 from typing import Literal
 
-from hilsim.errors import require
+from hilsim.errors import require, within
 from hilsim.sensor.signal.spec import SignalSpec
 
 ClockSync = Literal["auto", "pps", "free"]
@@ -60,14 +60,9 @@ class BeamSpec:
 
     def __post_init__(self) -> None:
         require(
-            (0.0 <= self.divergence_h_mrad <= 100.0, f"divergence_h_mrad must be 0 to 100, got {self.divergence_h_mrad}"),
-            (0.0 <= self.divergence_v_mrad <= 100.0, f"divergence_v_mrad must be 0 to 100, got {self.divergence_v_mrad}"),
-            (0.0 <= self.window_h_mm <= 100.0, f"window_h_mm must be 0 to 100, got {self.window_h_mm}"),
-            (0.0 <= self.window_v_mm <= 100.0, f"window_v_mm must be 0 to 100, got {self.window_v_mm}"),
-            (abs(self.receiver_offset_mm) <= 100.0, f"receiver_offset_mm must be -100 to 100, got {self.receiver_offset_mm}"),
+            *within(self, divergence_h_mrad=(0, 100), divergence_v_mrad=(0, 100), window_h_mm=(0, 100), window_v_mm=(0, 100)),
+            *within(self, receiver_offset_mm=(-100, 100), halo_share=(0, 0.5), halo_ratio=(1, 10)),
             (self.sub_rays in SUB_RAY_COUNTS, f"sub_rays must be one of {', '.join(map(str, SUB_RAY_COUNTS))}, got {self.sub_rays}"),
-            (0.0 <= self.halo_share <= 0.5, f"halo_share must be 0 to 0.5, got {self.halo_share}"),
-            (1.0 <= self.halo_ratio <= 10.0, f"halo_ratio must be 1 to 10, got {self.halo_ratio}"),
         )
 
 
@@ -109,18 +104,9 @@ class DetectorSpec:
 
     def __post_init__(self) -> None:
         require(
-            (0.0 <= self.threshold_reflectivity <= 1.0, f"threshold_reflectivity must be 0 to 1, got {self.threshold_reflectivity}"),
-            (1.0 <= self.threshold_range_m <= 1000.0, f"threshold_range_m must be 1 to 1000, got {self.threshold_range_m}"),
-            (0.0 <= self.noise_ratio <= 100.0, f"noise_ratio must be 0 to 100, got {self.noise_ratio}"),
-            (0.0 <= self.merge_distance_m <= 10.0, f"merge_distance_m must be 0 to 10, got {self.merge_distance_m}"),
-            (0.1 <= self.pulse_ns <= 1000.0, f"pulse_ns must be 0.1 to 1000, got {self.pulse_ns}"),
-            (0 <= self.diffuse_max <= 255, f"diffuse_max must be 0 to 255, got {self.diffuse_max}"),
-            (0.0 <= self.range_noise_weak_m <= 1.0, f"range_noise_weak_m must be 0 to 1, got {self.range_noise_weak_m}"),
-            (0.1 <= self.range_noise_onset_m <= 1000.0, f"range_noise_onset_m must be 0.1 to 1000, got {self.range_noise_onset_m}"),
-            (0.0 <= self.range_noise_overlap <= 1.0, f"range_noise_overlap must be 0 to 1, got {self.range_noise_overlap}"),
-            (0.0 <= self.laser_bias_m <= 1.0, f"laser_bias_m must be 0 to 1, got {self.laser_bias_m}"),
-            (0.0 <= self.saturation_ratio <= 1e12, f"saturation_ratio must be 0 to 1e12, got {self.saturation_ratio}"),
-            (0.0 <= self.doubt_ratio <= 1e6, f"doubt_ratio must be 0 to 1e6, got {self.doubt_ratio}"),
+            *within(self, threshold_reflectivity=(0, 1), threshold_range_m=(1, 1000), noise_ratio=(0, 100), merge_distance_m=(0, 10)),
+            *within(self, pulse_ns=(0.1, 1000), diffuse_max=(0, 255), range_noise_weak_m=(0, 1), range_noise_onset_m=(0.1, 1000)),
+            *within(self, range_noise_overlap=(0, 1), laser_bias_m=(0, 1), saturation_ratio=(0, 1_000_000_000_000), doubt_ratio=(0, 1_000_000)),
         )
 
     @property
@@ -198,15 +184,13 @@ class LidarSpec:
         span_ns = self.firing_ns * self.laser_count // max(self.lasers_per_firing, 1)
         yield self.firing_ns > 0, f"firing_ns must be above 0, got {self.firing_ns}"
         yield self.sequence_ns >= span_ns, f"sequence_ns must be at least the {span_ns} ns its firings take, got {self.sequence_ns}"
-        yield 0.1 <= self.range_unit_mm <= 100.0, f"range_unit_mm must be 0.1 to 100, got {self.range_unit_mm}"
+        yield from within(self, range_unit_mm=(0.1, 100))
         farthest_m = self.range_code_max * self.range_unit_mm / 1000.0
         yield (
             0.0 <= self.range_min_m < self.range_max_m <= farthest_m,
             f"range_min_m and range_max_m must be 0 <= min < max <= {farthest_m:g} (16 bits), got {self.range_min_m} and {self.range_max_m}",
         )
-        yield 0.0 <= self.range_noise_m <= 1.0, f"range_noise_m must be 0 to 1, got {self.range_noise_m}"
-        yield 0.0 <= self.drop_out_ratio <= 1.0, f"drop_out_ratio must be 0 to 1, got {self.drop_out_ratio}"
-        yield 0.0 <= self.data_latency_us <= 100_000.0, f"data_latency_us must be 0 to 100000, got {self.data_latency_us}"
+        yield from within(self, range_noise_m=(0, 1), drop_out_ratio=(0, 1), data_latency_us=(0, 100_000))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -233,8 +217,7 @@ class ClockSetting:
     def __post_init__(self) -> None:
         require(
             (0.0 <= self.offset_s < 1e9, f"offset_s must be 0 to 1000000000, got {self.offset_s}"),
-            (abs(self.oscillator_ppm or 0.0) <= 1000.0, f"oscillator_ppm must be -1000 to 1000, got {self.oscillator_ppm}"),
-            (abs(self.stamp_ppm or 0.0) <= 1000.0, f"stamp_ppm must be -1000 to 1000, got {self.stamp_ppm}"),
+            *within(self, oscillator_ppm=(-1000, 1000), stamp_ppm=(-1000, 1000)),
         )
 
 

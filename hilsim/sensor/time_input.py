@@ -7,7 +7,7 @@ interval, nor what a single deviating sentence does: here a pulse may be 1 ms of
 
 from dataclasses import dataclass
 
-from hilsim.errors import require
+from hilsim.errors import require, within
 from hilsim.sensor.specs import PulseState, PulseWord
 from hilsim.units import NS_PER_S
 
@@ -38,7 +38,7 @@ class Qualifiers:
     nmea_needs_valid: bool = False
 
     def __post_init__(self) -> None:
-        require((0 <= self.delay_s <= 65_535, f"delay_s must be 0 to 65535, got {self.delay_s}"))
+        require(*within(self, delay_s=(0, 65_535)))
 
 
 class TimeInput:
@@ -153,7 +153,6 @@ class GpsSetting:
 
     def __post_init__(self) -> None:
         require(
-            (-89.9 <= self.latitude_deg <= 89.9, f"latitude_deg must be -89.9 to 89.9, got {self.latitude_deg}"),
-            (-180.0 <= self.longitude_deg <= 180.0, f"longitude_deg must be -180 to 180, got {self.longitude_deg}"),
+            *within(self, latitude_deg=(-89.9, 89.9), longitude_deg=(-180, 180)),
             (0.0 <= self.sentence_delay_ms < 1000.0, f"sentence_delay_ms must be 0 to less than 1000, got {self.sentence_delay_ms}"),
         )

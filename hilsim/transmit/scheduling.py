@@ -14,7 +14,7 @@ import threading
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hilsim.errors import TransmitError, require
+from hilsim.errors import TransmitError, require, within
 from hilsim.transmit.specs import CHOOSE_SPIN, LONGEST_SPIN_US, SchedulingChoice
 
 PACKET_COST_US = 3.5
@@ -61,10 +61,8 @@ class ThreadSettings:
 
     def __post_init__(self) -> None:
         require(
-            (1 <= self.priority <= 99, f"priority must be 1 to 99, got {self.priority}"),
+            *within(self, priority=(1, 99), slice_us=(100, 100_000), nice=(0, 19)),
             (-1 <= self.cpu <= 1023, f"cpu must be -1 (any) or 0 to 1023, got {self.cpu}"),
-            (100.0 <= self.slice_us <= 100_000.0, f"slice_us must be 100 to 100000, got {self.slice_us}"),
-            (0 <= self.nice <= 19, f"nice must be 0 to 19, got {self.nice}"),
         )
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from ipaddress import AddressValueError, IPv4Address
 from typing import Literal, Self
 
-from hilsim.errors import require
+from hilsim.errors import require, within
 from hilsim.protocols.ethernet import LinkStyle
 from hilsim.protocols.flow_key import FlowKey
 
@@ -46,13 +46,12 @@ class TransmitSpec:
 
     def __post_init__(self) -> None:
         require(
-            (1 <= self.priority <= 99, f"priority must be 1 to 99, got {self.priority}"),
+            *within(self, priority=(1, 99), late_limit_us=(10, 10_000_000)),
             (-1 <= self.cpu <= 1023, f"cpu must be -1 (any) or 0 to 1023, got {self.cpu}"),
             (
                 self.spin_us == CHOOSE_SPIN or 0.0 <= self.spin_us <= LONGEST_SPIN_US,
                 f"spin_us must be 0 to {LONGEST_SPIN_US:g}, or {CHOOSE_SPIN:g} to have it chosen, got {self.spin_us}",
             ),
-            (10.0 <= self.late_limit_us <= 1e7, f"late_limit_us must be 10 to 10000000, got {self.late_limit_us}"),
             (self.slots == 0 or 4 <= self.slots <= 65536, f"slots must be 4 to 65536, or 0 to follow the rate, got {self.slots}"),
             (
                 not self.epoch_utc or _instant_ns(self.epoch_utc) is not None,
@@ -97,14 +96,12 @@ class SocketSpec:
     def __post_init__(self) -> None:
         same = (self.source, self.source_port) == (self.destination, self.destination_port)
         require(
+            *within(self, source_port=(0, 65_535), destination_port=(1, 65_535), ttl=(1, 255)),
             (_is_address(self.source), f'source must be an IPv4 address, got "{self.source}"'),
             (_is_address(self.destination), f'destination must be an IPv4 address, got "{self.destination}"'),
-            (0 <= self.source_port <= 65535, f"source_port must be 0 to 65535, got {self.source_port}"),
-            (1 <= self.destination_port <= 65535, f"destination_port must be 1 to 65535, got {self.destination_port}"),
             (not same, f"destination must not be the source itself, got {self.destination}:{self.destination_port} for both"),
             (self.broadcast or self.destination != "255.255.255.255", "broadcast must be true for destination 255.255.255.255"),
             (len(self.interface.encode()) <= 15, f'interface must be at most 15 bytes, got "{self.interface}"'),
-            (1 <= self.ttl <= 255, f"ttl must be 1 to 255, got {self.ttl}"),
             (self.send_buffer_bytes >= 0, f"send_buffer_bytes must be 0 or more, got {self.send_buffer_bytes}"),
         )
 
@@ -175,7 +172,7 @@ class FlowSpec:
     def __post_init__(self) -> None:
         require(
             (bool(self.name), "name must not be empty"),
-            (0.0 <= self.packet_rate_hz <= 1e6, f"packet_rate_hz must be 0 to 1000000, got {self.packet_rate_hz}"),
+            *within(self, packet_rate_hz=(0, 1_000_000)),
         )
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-from hilsim.errors import require
+from hilsim.errors import require, within
 
 DEFAULT_PORT = 9464
 
@@ -27,7 +27,7 @@ class MetricsServerSpec:
     def __post_init__(self) -> None:
         require(
             (_is_ip_address(self.address), f"address must be an IP address, got {self.address!r}"),
-            (0 <= self.port <= 65535, f"port must be 0 to 65535, got {self.port}"),
+            *within(self, port=(0, 65_535)),
             *((_is_name(name), f'names must be host names without a port, got "{name}"') for name in self.names),
         )
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from ipaddress import IPv4Address, IPv4Network
 from typing import Any, ClassVar, Literal
 
-from hilsim.errors import require
+from hilsim.errors import require, within
 from hilsim.protocols.ethernet import parse_mac
 from hilsim.sensor.setup import SensorSetup
 from hilsim.sensor.time_input import Qualifiers
@@ -64,8 +64,7 @@ class NetworkSpec:
         require(
             (is_ipv4(self.source), f'source must be an IPv4 address, got "{self.source}"'),
             (is_host(self.destination), f'destination must be an IPv4 address or the name of a host, got "{self.destination}"'),
-            (self.data_port is None or 1 <= self.data_port <= 65_535, f"data_port must be 1 to 65535, got {self.data_port}"),
-            (self.position_port is None or 1 <= self.position_port <= 65_535, f"position_port must be 1 to 65535, got {self.position_port}"),
+            *within(self, data_port=(1, 65_535), position_port=(1, 65_535)),
             (
                 self.broadcast or self.destination != "255.255.255.255",
                 "broadcast must be true for destination 255.255.255.255: every host on the network gets these packets",
@@ -108,10 +107,8 @@ class SensorWebSpec:
 
     def __post_init__(self) -> None:
         require(
-            (0 <= self.port <= 65_535, f"port must be 0 to 65535, got {self.port}"),
-            (self.commands_port is None or 0 <= self.commands_port <= 65_535, f"commands_port must be 0 to 65535, got {self.commands_port}"),
+            *within(self, port=(0, 65_535), commands_port=(0, 65_535), boot_s=(0, 120)),
             (self.serial.isprintable() and len(self.serial) <= 64, f"serial must be at most 64 printable characters, got {self.serial[:80]!r}"),
-            (0.0 <= self.boot_s <= 120.0, f"boot_s must be 0 to 120, got {self.boot_s}"),
             *((_is_network(each), f'destinations must be IPv4 networks like "192.168.1.0/24", got "{each}"') for each in self.destinations),
         )
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.emulator.setting import LidarSetting
+from hilsim.rng import Purpose
 from hilsim.sensor.response import laser_biases_m
 from hilsim.sensor.setup import IDEAL, SensorSetup
 from hilsim.sensor.specs import LidarSpec
@@ -82,12 +83,13 @@ def unit_of(setting: LidarSetting, *, seed: int) -> Unit:
     bias = draws.laser_biases_m(spread, spec.laser_count) + laser_biases_m(spec, seed=seed, stream=setting.stream)
     spec, setup = setting.family.of_unit(spec, setup, learned, spread, draws)
     spec = replace(spec, signal=draws.signal(spread, spec.signal, learned.ripple_m))
+    elevations_deg, azimuths_deg = draws.direction_errors_deg(spread, len(lasers))
     return Unit(
         spec=spec,
         setup=_with_clock(setup, learned, spread, draws),
         bias_m=_learned(lasers, lambda laser: laser.range_bias_m, bias),
-        elevation_error_deg=_learned(lasers, lambda laser: laser.elevation_error_deg, draws.elevation_errors_deg(spread, len(lasers))),
-        azimuth_error_deg=_learned(lasers, lambda laser: laser.azimuth_error_deg, draws.azimuth_errors_deg(spread, len(lasers))),
+        elevation_error_deg=_learned(lasers, lambda laser: laser.elevation_error_deg, elevations_deg),
+        azimuth_error_deg=_learned(lasers, lambda laser: laser.azimuth_error_deg, azimuths_deg),
         gain=_learned(lasers, lambda laser: laser.reflectivity_gain, draws.gains(spread, len(lasers))),
         baseline=_learned(lasers, lambda laser: laser.baseline, draws.baselines(spread, spec.no_return_reflectivities)).astype(np.uint8),
         baseline_ratio=_learned(lasers, lambda laser: laser.baseline_ratio, np.full(len(lasers), math.nan)),
@@ -98,7 +100,7 @@ def unit_of(setting: LidarSetting, *, seed: int) -> Unit:
         byte_noise=learned.byte_noise,
         response=learned.response,
         stamp_wander=_stamp_wander(learned, spread, draws),
-        warm_up=build_warm_up(setting.setup.warm_up, 0.0 if setting.setup.unit == IDEAL else draws.warm_up()),
+        warm_up=build_warm_up(setting.setup.warm_up, 0.0 if setting.setup.unit == IDEAL else draws.normal(0, Purpose.UNIT_WARM_UP)),
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from hilsim.errors import within
 from hilsim.sensor.mirror import MirrorSpec, SegmentSpec
 from hilsim.sensor.specs import LidarSpec
 
@@ -52,9 +53,9 @@ class CeptonSpec(LidarSpec):
             self.model.isascii() and self.model.isprintable() and 1 <= len(self.model) <= MODEL_NAME_MAX,
             f'model must be 1 to {MODEL_NAME_MAX} ASCII characters (an information packet holds no more), got "{self.model}"',
         )
-        yield 0 <= self.model_code <= 65_535, f"model_code must be 0 to 65535, got {self.model_code}"
+        yield from within(self, model_code=(0, 65_535))
         yield 1 <= len(self.segments) <= 72, f"segments must be 1 to 72, got {len(self.segments)}"
-        yield 1 <= self.lasers_per_firing <= 72, f"lasers_per_firing must be 1 to 72, got {self.lasers_per_firing}"
+        yield from within(self, lasers_per_firing=(1, 72))
         yield from super().rules()
         yield (
             self.sequence_ns - self.last_firing_ns <= LONGEST_STEP_NS,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from hilsim.errors import require
+from hilsim.errors import require, within
 
 WHOLE_VIEW_DEG = (0, 360, -10, 60)
 
@@ -47,7 +47,7 @@ class LivoxSetting:
                 )
                 for left, right, low, high in self.fov_deg
             ),
-            (50 <= self.blind_spot_cm <= 200, f"blind_spot_cm must be 50 to 200, got {self.blind_spot_cm}"),
+            *within(self, blind_spot_cm=(50, 200)),
         )
 
     @property

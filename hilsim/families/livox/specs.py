@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from hilsim.errors import within
 from hilsim.sensor.specs import LidarSpec
 
 PatternName = Literal["mid360", "hap"]
@@ -45,8 +46,7 @@ class LivoxSpec(LidarSpec):
 
     def rules(self) -> Iterator[tuple[bool, str]]:
         """Yield each rule as a condition and its error message."""
-        yield 1 <= self.lines <= 8, f"lines must be 1 to 8, got {self.lines}"
-        yield 1 <= self.shots_per_sequence <= 96, f"shots_per_sequence must be 1 to 96, got {self.shots_per_sequence}"
+        yield from within(self, lines=(1, 8), shots_per_sequence=(1, 96))
         yield 96 % max(self.laser_count, 1) == 0, f"lines times shots_per_sequence must divide the 96 points of a packet, got {self.laser_count}"
         at_once = self.lasers_per_firing
         yield at_once in {1, self.lines}, f"lasers_per_firing must be 1 or lines, got {at_once}"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from hilsim.errors import require
+from hilsim.errors import require, within
 from hilsim.families.ouster.protocol.geometry import Beams, offset_transform
 from hilsim.sensor.specs import LidarSpec
 from hilsim.sensor.unit.spread import UnitSpread
@@ -32,8 +32,7 @@ class BeamArraySpec:
         require(
             (1 <= len(self.elevation_deg) <= 10, f"elevation_deg must be 1 to 10 coefficients, got {len(self.elevation_deg)}"),
             (len(self.azimuth_deg) == 4, f"azimuth_deg must be coefficients for 4 rows, got {len(self.azimuth_deg)}"),
-            (0.0 <= self.origin_mm <= 100.0, f"origin_mm must be 0 to 100, got {self.origin_mm}"),
-            (0.0 <= self.height_mm <= 500.0, f"height_mm must be 0 to 500, got {self.height_mm}"),
+            *within(self, origin_mm=(0, 100), height_mm=(0, 500)),
         )
 
 
@@ -109,7 +108,7 @@ class OusterSpec(LidarSpec):
         yield from super().rules()
         yield self.range_unit_mm == 1.0, f"range_unit_mm must be 1, got {self.range_unit_mm}"
         yield self.lasers_per_firing == 1, f"lasers_per_firing must not be given: all beams of an Ouster fire at once, got {self.lasers_per_firing}"
-        yield 0.0 <= self.stamp_jitter_us <= 100.0, f"stamp_jitter_us must be 0 to 100, got {self.stamp_jitter_us}"
+        yield from within(self, stamp_jitter_us=(0, 100))
         is_line = self.prod_line[:5] in {"OS-0-", "OS-1-", "OS-2-"} and len(self.prod_line) <= 32
         yield is_line, f'prod_line must begin with "OS-0-", "OS-1-" or "OS-2-", got "{self.prod_line[:40]}"'
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
-from hilsim.errors import require
+from hilsim.errors import require, within
 from hilsim.families.velodyne.model_facts import CHANNEL_FACTS, MODEL_FACTS, completed
 from hilsim.families.velodyne.protocol.geometry import FiringGeometry
 from hilsim.families.velodyne.protocol.models import BY_NAME
@@ -35,9 +35,7 @@ class ChannelSpec:
     def __post_init__(self) -> None:
         require(
             (-90.0 < self.elevation_deg < 90.0, f"elevation_deg must be above -90 and below 90, got {self.elevation_deg}"),
-            (-180.0 <= self.azimuth_offset_deg <= 180.0, f"azimuth_offset_deg must be -180 to 180, got {self.azimuth_offset_deg}"),
-            (-1000.0 <= self.vertical_offset_mm <= 1000.0, f"vertical_offset_mm must be -1000 to 1000, got {self.vertical_offset_mm}"),
-            (0 <= self.no_return_reflectivity <= 255, f"no_return_reflectivity must be 0 to 255, got {self.no_return_reflectivity}"),
+            *within(self, azimuth_offset_deg=(-180, 180), vertical_offset_mm=(-1000, 1000), no_return_reflectivity=(0, 255)),
         )
 
 
@@ -117,7 +115,7 @@ class VelodyneSpec(LidarSpec):
 
     def rules(self) -> Iterator[tuple[bool, str]]:
         """Yield each rule as a condition and its error message."""
-        yield 0 <= self.product <= 255, f"product must be 0 to 255, got {self.product}"
+        yield from within(self, product=(0, 255))
         yield len(self.channels) in (16, 32, 128), f"channels must be 16, 32 or 128, got {len(self.channels)}"
         yield self.lasers_per_firing in (1, 2, 8), f"lasers_per_firing must be 1, 2 or 8, got {self.lasers_per_firing}"
         yield from super().rules()

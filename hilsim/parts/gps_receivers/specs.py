@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from hilsim.errors import within
 from hilsim.sensor.time_input import GpsSetting
 from hilsim.transmit.links.line import SerialSpec
 
@@ -27,8 +28,7 @@ class GpsReceiverSpec(SerialSpec):
     def rules(self) -> Iterator[tuple[bool, str]]:
         """Yield each rule as a condition and its error message."""
         yield from super().rules()
-        yield -89.9 <= self.latitude_deg <= 89.9, f"latitude_deg must be -89.9 to 89.9, got {self.latitude_deg}"
-        yield -180.0 <= self.longitude_deg <= 180.0, f"longitude_deg must be -180 to 180, got {self.longitude_deg}"
+        yield from within(self, latitude_deg=(-89.9, 89.9), longitude_deg=(-180, 180))
 
     @property
     def setting(self) -> GpsSetting:

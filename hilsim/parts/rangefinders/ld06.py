@@ -30,6 +30,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import kernel
+from hilsim.errors import within
 from hilsim.parts.rangefinders.base import Sample, echo_strength, measured_ranges
 from hilsim.parts.rangefinders.specs import RangefinderSpec
 from hilsim.transmit.links.timed_bytes import TimedBytes
@@ -88,7 +89,7 @@ class Ld06Spec(RangefinderSpec):
     def rules(self) -> Iterator[tuple[bool, str]]:
         """Yield each rule as a condition and its error message."""
         yield from super().rules()
-        yield 1800 <= self.speed_dps <= 4680, f"speed_dps must be 1800 to 4680, got {self.speed_dps}"
+        yield from within(self, speed_dps=(1800, 4680))
         yield self.baud >= 230400, f"baud must be at least 230400 (375 packets of 47 bytes a second), got {self.baud}"
 
 

@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.errors import within
 from hilsim.parts.rangefinders.base import Sample, echo_strength, measured_ranges
 from hilsim.parts.rangefinders.lightware import FrameFinder, Request, encode_frame, encode_frames
 from hilsim.parts.rangefinders.sf45_fields import (
@@ -101,10 +102,7 @@ class Sf45Spec(RangefinderSpec):
         """Yield each rule as a condition and its error message."""
         yield from super().rules()
         most = 12 if self.update_rates == "twelve" else 8
-        yield -170.0 <= self.low_angle_deg <= -5.0, f"low_angle_deg must be -170 to -5, got {self.low_angle_deg}"
-        yield 5.0 <= self.high_angle_deg <= 170.0, f"high_angle_deg must be 5 to 170, got {self.high_angle_deg}"
-        yield 1.0 <= self.scan_speed_dps <= 5000.0, f"scan_speed_dps must be 1 to 5000, got {self.scan_speed_dps}"
-        yield 5 <= self.scan_speed_setting <= 2000, f"scan_speed_setting must be 5 to 2000, got {self.scan_speed_setting}"
+        yield from within(self, low_angle_deg=(-170, -5), high_angle_deg=(5, 170), scan_speed_dps=(1, 5000), scan_speed_setting=(5, 2000))
         yield 1 <= self.update_rate <= most, f"update_rate must be 1 to {most} (update_rates {self.update_rates}), got {self.update_rate}"
         yield (
             0 < len(self.serial_number) <= 15 and self.serial_number.isascii() and self.serial_number.isprintable(),

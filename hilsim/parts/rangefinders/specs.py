@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hilsim.errors import within
 from hilsim.transmit.links.line import SerialSpec
 from hilsim.world.geometry.frames import Vector
 
@@ -45,4 +46,4 @@ class RangefinderSpec(SerialSpec):
             0.0 <= self.range_min_m < self.range_max_m <= self.range_code_max_m,
             f"range_min_m and range_max_m must be 0 <= min < max <= {self.range_code_max_m:g}, got {self.range_min_m} and {self.range_max_m}",
         )
-        yield 0.0 <= self.range_noise_m <= 1.0, f"range_noise_m must be 0 to 1, got {self.range_noise_m}"
+        yield from within(self, range_noise_m=(0, 1))

@@ -37,6 +37,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from hilsim.errors import within
 from hilsim.parts.rangefinders.base import Sample, echo_strength, measured_ranges
 from hilsim.parts.rangefinders.specs import RangefinderSpec
 from hilsim.transmit.links.timed_bytes import TimedBytes
@@ -94,7 +95,7 @@ class TfminiSpec(RangefinderSpec):
             _FRAME_BITS * self.rate_hz <= self.baud,
             f"baud must be at least {_FRAME_BITS * self.rate_hz} for rate_hz {self.rate_hz} (frames of 9 bytes), got {self.baud}",
         )
-        yield -40.0 <= self.temperature_deg_c <= 125.0, f"temperature_deg_c must be -40 to 125, got {self.temperature_deg_c}"
+        yield from within(self, temperature_deg_c=(-40, 125))
 
 
 class Tfmini:

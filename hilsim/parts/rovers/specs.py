@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from hilsim.errors import require
+from hilsim.errors import require, within
 from hilsim.limits import COORDINATE_M
 from hilsim.parts.rovers.limits import ROVER_SCAN_POINTS
 from hilsim.sensor.setup import SensorSetup
@@ -30,12 +30,7 @@ class RoverNoiseSpec:
     point_m: float = 0.5
 
     def __post_init__(self) -> None:
-        require(
-            *(
-                (0.0 <= value <= 1e6, f"{name} must be 0 to 1e6, got {value}")
-                for name, value in (("position_m", self.position_m), ("rotation_deg", self.rotation_deg), ("point_m", self.point_m))
-            )
-        )
+        require(*within(self, position_m=(0, 1_000_000), rotation_deg=(0, 1_000_000), point_m=(0, 1_000_000)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,13 +52,8 @@ class RoverDriftSpec:
     time_s: float = 60.0
 
     def __post_init__(self) -> None:
-        require(
-            *(
-                (0.0 <= value <= 1e6, f"{name} must be 0 to 1e6, got {value}")
-                for name, value in (("position_m", self.position_m), ("height_m", self.height_m), ("heading_deg", self.heading_deg))
-            ),
-            (0.01 <= self.time_s <= 1e6, f"time_s must be 0.01 to 1e6, got {self.time_s}"),
-        )
+        sizes = dict.fromkeys(("position_m", "height_m", "heading_deg"), (0, 1000000))
+        require(*within(self, **sizes, time_s=(0.01, 1_000_000)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,24 +112,19 @@ class RoverDriveSpec:
     def __post_init__(self) -> None:
         places = (*self.position_m, self.heading_deg, *(value for waypoint in self.waypoints_m for value in waypoint))
         require(
+            *within(self, speed_mps=(0, 100), range_max_m=(0.1, 10_000), wheelbase_m=(0.01, 100), track_m=(0.01, 100), lidar_height_m=(0.01, 100)),
             (
                 all(map(COORDINATE_M.holds, map(abs, places))),
                 f"position_m, heading_deg and waypoints_m must be finite and at most {COORDINATE_M.text}",
             ),
             (self.steered_by == "buttons" or bool(self.waypoints_m), 'waypoints_m must be given where they steer, or steered_by "buttons"'),
-            (0.0 <= self.speed_mps <= 100.0, f"speed_mps must be 0 to 100, got {self.speed_mps}"),
             (0.0 < self.turn_dps <= 720.0, f"turn_dps must be above 0 and at most 720, got {self.turn_dps}"),
-            *(
-                (0.01 <= value <= 100.0, f"{name} must be 0.01 to 100, got {value}")
-                for name, value in (("wheelbase_m", self.wheelbase_m), ("track_m", self.track_m), ("lidar_height_m", self.lidar_height_m))
-            ),
             (self.columns >= 1 and self.rows >= 1, f"columns and rows must be at least 1, got {self.columns} and {self.rows}"),
             ROVER_SCAN_POINTS.rule(self.columns * self.rows, "columns times rows"),
             (
                 -90.0 <= self.elevation_min_deg <= self.elevation_max_deg <= 90.0,
                 f"elevation_min_deg and elevation_max_deg must be -90 to 90, rising, got {self.elevation_min_deg} and {self.elevation_max_deg}",
             ),
-            (0.1 <= self.range_max_m <= 10_000.0, f"range_max_m must be 0.1 to 10000, got {self.range_max_m}"),
         )
 
 
@@ -188,7 +173,7 @@ class RoverSpec:
         require(
             (0 <= self.number <= LARGEST_NUMBER, f"number must be 0 to {LARGEST_NUMBER}, got {self.number}"),
             (bool(self.file) != (self.drive is not None), "file or drive must be given, and not both"),
-            (0.1 <= self.rate_hz <= 100.0, f"rate_hz must be 0.1 to 100, got {self.rate_hz}"),
+            *within(self, rate_hz=(0.1, 100)),
         )
 
     @property

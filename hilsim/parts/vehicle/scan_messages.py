@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from hilsim.errors import require
+from hilsim.errors import require, within
 
 MAX_CM = 65_533
 """Largest ``max_distance`` of a message: one more means free, and 65535 unknown."""
@@ -46,7 +46,7 @@ class ScanMessageSpec:
     def rules(self) -> Iterator[tuple[bool, str]]:
         """Yield each rule as a condition and its error message."""
         yield bool(self.sensor), "sensor must not be empty"
-        yield 4.0 <= self.rate_hz <= 50.0, f"rate_hz must be 4 to 50, got {self.rate_hz}"
+        yield from within(self, rate_hz=(4, 50))
         farthest_m = MAX_CM / 100.0
         yield (
             0.0 <= self.range_min_m < self.range_max_m <= farthest_m,
@@ -92,5 +92,4 @@ class DistanceSensorSpec(ScanMessageSpec):
     def rules(self) -> Iterator[tuple[bool, str]]:
         """Yield each rule as a condition and its error message."""
         yield from super().rules()
-        yield 0.1 <= self.width_deg <= 90.0, f"width_deg must be 0.1 to 90, got {self.width_deg}"
-        yield 0 <= self.sensor_id <= 255, f"sensor_id must be 0 to 255, got {self.sensor_id}"
+        yield from within(self, width_deg=(0.1, 90), sensor_id=(0, 255))

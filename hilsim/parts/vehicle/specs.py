@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import ClassVar, Literal
 
-from hilsim.errors import require
+from hilsim.errors import require, within
 from hilsim.parts.vehicle.physics.hold import HoldSpec
 from hilsim.parts.vehicle.physics.sensor_specs import SensorsSpec
 from hilsim.parts.vehicle.scan_messages import DistanceSensorSpec, ObstacleSpec
@@ -68,12 +68,7 @@ class ControllerSpec(SerialSpec):
         yield self.kind in ("tcp", "udp", "ardupilot") or not self.address, f'address must not be given for kind "{self.kind}", got "{self.address}"'
         yield not self.lockstep or self.kind == "tcp", f'lockstep must be with kind "tcp": hardware runs by its own clock, got "{self.kind}"'
         yield self.rate_hz in RATES_HZ, f"rate_hz must be one of {', '.join(map(str, RATES_HZ))}, got {self.rate_hz}"
-        for name, least, most in (("magnetometer_hz", 25, 100), ("barometer_hz", 10, 100)):
-            value = getattr(self, name)
-            yield least <= value <= most, f"{name} must be {least} to {most}, got {value}"
-        yield 1 <= self.gps_hz <= 20, f"gps_hz must be 1 to 20, got {self.gps_hz}"
-        yield 1 <= self.system_id <= 255, f"system_id must be 1 to 255, got {self.system_id}"
-        yield 1 <= self.component_id <= 255, f"component_id must be 1 to 255, got {self.component_id}"
+        yield from within(self, magnetometer_hz=(25, 100), barometer_hz=(10, 100), gps_hz=(1, 20), system_id=(1, 255), component_id=(1, 255))
 
     @property
     def endpoint(self) -> tuple[str, int]:
@@ -182,7 +177,7 @@ class VehicleRigSpec:
         yield all(map(math.isfinite, self.position_m)), f"position_m must be finite, got {self.position_m}"
         yield self.truth_hz in TRUTH_RATES_HZ, f"truth_hz must be one of {', '.join(map(str, TRUTH_RATES_HZ))}, got {self.truth_hz}"
         yield math.isfinite(self.yaw_deg), f"yaw_deg must be finite, got {self.yaw_deg}"
-        yield 2025.0 <= self.year <= 2030.0, f"year must be 2025 to 2030, got {self.year}"
+        yield from within(self, year=(2025, 2030))
         yield kind == "hold" or not times, 'waypoint must be with controller.kind "hold": a controller flies its own mission'
         yield all(early < late for early, late in pairwise(times)), f"waypoints' time_s must rise, got {times}"
         yield (

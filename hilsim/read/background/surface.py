@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, kernel
-from hilsim.errors import require
+from hilsim.errors import require, within
 from hilsim.read.background.partial import PartialMap
 from hilsim.read.background.table import BEST, BINS, COUNT, INTENSITY_BITS, KEY, SUM, Rows, bin_start
 from hilsim.units import WHOLE_PPM
@@ -65,7 +65,7 @@ class SurfaceRule:
             (0.5 <= self.quantile < 1.0, f"quantile must be 0.5 to less than 1, got {self.quantile}"),
             (self.distance in {"mean", "farthest"}, f'distance must be "mean" or "farthest", got "{self.distance}"'),
             (1 <= self.min_hits <= WHOLE_PPM, f"min_hits must be 1 to {WHOLE_PPM}, got {self.min_hits}"),
-            (0.0 <= self.min_share <= 1.0, f"min_share must be 0 to 1, got {self.min_share}"),
+            *within(self, min_share=(0, 1)),
         )
 
     @property

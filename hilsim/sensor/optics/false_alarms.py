@@ -12,7 +12,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from hilsim.compilation.jit import constant, kernel
-from hilsim.errors import require
+from hilsim.errors import require, within
 from hilsim.rng import Purpose, uniform_pair
 
 _FALSE_ALARM, _SPURIOUS = constant(Purpose.FALSE_ALARM), constant(Purpose.SPURIOUS)
@@ -36,12 +36,7 @@ class SunSpec:
     width_deg: float = 5.0
 
     def __post_init__(self) -> None:
-        require(
-            (0.0 <= self.azimuth_deg <= 360.0, f"azimuth_deg must be 0 to 360, got {self.azimuth_deg}"),
-            (-90.0 <= self.elevation_deg <= 90.0, f"elevation_deg must be -90 to 90, got {self.elevation_deg}"),
-            (0.0 <= self.rate_per_firing <= 0.5, f"rate_per_firing must be 0 to 0.5, got {self.rate_per_firing}"),
-            (0.1 <= self.width_deg <= 90.0, f"width_deg must be 0.1 to 90, got {self.width_deg}"),
-        )
+        require(*within(self, azimuth_deg=(0, 360), elevation_deg=(-90, 90), rate_per_firing=(0, 0.5), width_deg=(0.1, 90)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +54,7 @@ class FalseAlarmSpec:
     sun: SunSpec = field(default_factory=SunSpec)
 
     def __post_init__(self) -> None:
-        require((0.0 <= self.rate_per_firing <= 0.1, f"rate_per_firing must be 0 to 0.1, got {self.rate_per_firing}"))
+        require(*within(self, rate_per_firing=(0, 0.1)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,10 +70,7 @@ class SpuriousSpec:
     max_range_m: float = 100.0
 
     def __post_init__(self) -> None:
-        require(
-            (0.0 <= self.rate <= 1.0, f"rate must be 0 to 1, got {self.rate}"),
-            (1.0 <= self.max_range_m <= 1000.0, f"max_range_m must be 1 to 1000, got {self.max_range_m}"),
-        )
+        require(*within(self, rate=(0, 1), max_range_m=(1, 1000)))
 
 
 class FalseAlarms(NamedTuple):

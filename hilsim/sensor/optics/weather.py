@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, kernel, stage_kernel
-from hilsim.errors import require
+from hilsim.errors import require, within
 from hilsim.rng import Purpose, uniform, uniform_pair
 from hilsim.sensor.optics.weather_tables import (
     OVERLAP_FROM_M,
@@ -75,18 +75,16 @@ class WeatherSpec:
 
     def __post_init__(self) -> None:
         require(
+            *within(self, rain_mm_per_h=(0, 500), snow_mm_per_h=(0, 50), near_gain_m=(0, 50)),
             (
                 self.fog_visibility_m == 0.0 or 1.0 <= self.fog_visibility_m <= 1e5,
                 f"fog_visibility_m must be 1 to 100000, or 0 for no fog, got {self.fog_visibility_m}",
             ),
-            (0.0 <= self.rain_mm_per_h <= 500.0, f"rain_mm_per_h must be 0 to 500, got {self.rain_mm_per_h}"),
             (self.rain_model in {"marshall_palmer", "goodin"}, f"rain_model must be marshall_palmer or goodin, got {self.rain_model}"),
-            (0.0 <= self.snow_mm_per_h <= 50.0, f"snow_mm_per_h must be 0 to 50, got {self.snow_mm_per_h}"),
             (
                 self.dust_visibility_m == 0.0 or 1.0 <= self.dust_visibility_m <= 1e5,
                 f"dust_visibility_m must be 1 to 100000, or 0 for no dust, got {self.dust_visibility_m}",
             ),
-            (0.0 <= self.near_gain_m <= 50.0, f"near_gain_m must be 0 to 50, got {self.near_gain_m}"),
             (0.0 < self.flake_reflectivity <= 1.0, f"flake_reflectivity must be above 0 and at most 1, got {self.flake_reflectivity}"),
         )
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import kernel
-from hilsim.errors import require
+from hilsim.errors import require, within
 from hilsim.units import TURN_CDEG
 
 
@@ -36,8 +36,8 @@ class WindowSectorSpec:
 
     def __post_init__(self) -> None:
         require(
+            *within(self, azimuth_to_deg=(0, 360), transmission=(0, 1)),
             (0.0 <= self.azimuth_from_deg < 360.0, f"azimuth_from_deg must be 0 to less than 360, got {self.azimuth_from_deg}"),
-            (0.0 <= self.azimuth_to_deg <= 360.0, f"azimuth_to_deg must be 0 to 360, got {self.azimuth_to_deg}"),
             (
                 self.azimuth_from_deg != self.azimuth_to_deg,
                 f"azimuth_from_deg and azimuth_to_deg must differ (0 and 360 for a whole turn), got {self.azimuth_from_deg} for both",
@@ -46,7 +46,6 @@ class WindowSectorSpec:
                 -90.0 <= self.elevation_from_deg <= self.elevation_to_deg <= 90.0,
                 f"elevation_from_deg and elevation_to_deg must be -90 <= from <= to <= 90, got {self.elevation_from_deg} and {self.elevation_to_deg}",
             ),
-            (0.0 <= self.transmission <= 1.0, f"transmission must be 0 to 1, got {self.transmission}"),
         )
 
 

@@ -178,16 +178,12 @@ def drawn_lasers(
     key = np.uint64(seed)
     streams = [stream * _LASERS_PER_STREAM + laser for laser in range(baseline.size)]
     step, empty = (np.array([uniform(key, of_laser, index, _UNIT) for of_laser in streams]) for index in (_STEP, _EMPTY))
-    return LaserSignals(
-        gain=gain,
+    return ideal_lasers(spec, baseline, gain)._replace(
         byte_noise=noise_columns(noise_by_byte(spec)[None, :] * np.array([_drawn_noise_ratio(spec, key, of_laser) for of_laser in streams])),
         place_noise=_drawn_place_noise(spec, key, streams[0]),
         reported=reported_columns(np.array([bytes_in_steps(spec, 0.5 + of_laser) for of_laser in step])),
-        range_gain=np.ones((RANGES, 1), np.float32),
         empty_step=np.maximum(baseline + empty - 0.5, 0.6),
-        has_empty_bytes=np.zeros(baseline.size, np.bool_),
-        empty_bytes=baseline[:, None],
-        ripple_m=_drawn_ripple_m(spec, key, streams),
+        ripple_m=ripple(spec.ripple_m, len(streams), uniform(key, streams[0], _RIPPLE_PHASE, _UNIT)),
         correction=np.array(
             [known if known.any() else _drawn_correction(spec, key, of_laser) for known, of_laser in zip(range_codes, streams, strict=True)],
             np.int8,
@@ -231,15 +227,13 @@ def _drawn_place_noise(spec: SignalSpec, key: np.uint64, stream: int) -> npt.NDA
     return np.exp(spread * (errors - spread)).astype(np.float32)
 
 
-def _drawn_ripple_m(spec: SignalSpec, key: np.uint64, streams: list[int]) -> npt.NDArray[np.float64]:
-    return ripple(spec.ripple_m, len(streams), uniform(key, streams[0], _RIPPLE_PHASE, _UNIT)) if spec.ripple_m > 0.0 else np.zeros((1, len(streams)))
-
-
 def ripple(amplitude_m: float, lasers: int, phase: float) -> npt.NDArray[np.float64]:
     """``LaserSignals.ripple_m`` by its amplitude and phase, in periods.
 
     A laser has the values of the one before it a firing sequence later, as three VLP-16s show; so does the second harmonic's share.
     """
+    if amplitude_m == 0.0:
+        return np.zeros((1, lasers))
     sequence, laser = np.mgrid[:RIPPLE_SEQUENCES, :lasers]
     angle = 2.0 * np.pi * ((sequence - laser) / RIPPLE_SEQUENCES + phase)
     return np.asarray(amplitude_m * (np.cos(angle) + _SECOND_HARMONIC * np.sin(2.0 * angle)))

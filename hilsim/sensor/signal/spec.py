@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from itertools import pairwise
 
-from hilsim.errors import require
+from hilsim.errors import require, within
 
 _BYTE_MAX = 255.0
 
@@ -65,35 +65,13 @@ class SignalSpec:
     lost_clip_ratio: float = 0.0
 
     def __post_init__(self) -> None:
-        shares = (
-            "correction_straddle_ratio",
-            "split_loss_ratio",
-            "split_light_ratio",
-            "one_sided_ratio",
-            "empty_byte_ratio",
-            "lost_byte_ratio",
-            "lost_clip_ratio",
-        )
         require(
-            (0.0 <= self.byte_noise <= 50.0, f"byte_noise must be 0 to 50, got {self.byte_noise}"),
-            (0.0 <= self.byte_noise_ratio <= 1.0, f"byte_noise_ratio must be 0 to 1, got {self.byte_noise_ratio}"),
-            (0.0 <= self.byte_step <= 50.0, f"byte_step must be 0 to 50, got {self.byte_step}"),
-            (0.0 <= self.byte_step_from <= 255.0, f"byte_step_from must be 0 to 255, got {self.byte_step_from}"),
-            (0.0 <= self.byte_step_growth <= 1.0, f"byte_step_growth must be 0 to 1, got {self.byte_step_growth}"),
-            (0.0 <= self.byte_noise_spread <= 1.0, f"byte_noise_spread must be 0 to 1, got {self.byte_noise_spread}"),
-            (1 <= self.grid_codes <= 16, f"grid_codes must be 1 to 16, got {self.grid_codes}"),
-            (0 <= self.correction_codes <= 100, f"correction_codes must be 0 to 100, got {self.correction_codes}"),
-            (
-                0.0 <= self.correction_changes_per_byte <= 10.0,
-                f"correction_changes_per_byte must be 0 to 10, got {self.correction_changes_per_byte}",
-            ),
-            (0.0 <= self.ripple_m <= 0.1, f"ripple_m must be 0 to 0.1, got {self.ripple_m}"),
-            (0.0 <= self.relief_ratio <= 10.0, f"relief_ratio must be 0 to 10, got {self.relief_ratio}"),
-            (0.0 <= self.lost_byte_from <= 255.0, f"lost_byte_from must be 0 to 255, got {self.lost_byte_from}"),
-            (0.01 <= self.split_distance_m <= 10.0, f"split_distance_m must be 0.01 to 10, got {self.split_distance_m}"),
-            (0.0 <= self.mixed_distance_m <= 10.0, f"mixed_distance_m must be 0 to 10, got {self.mixed_distance_m}"),
+            *within(self, byte_noise=(0, 50), byte_noise_ratio=(0, 1), byte_step=(0, 50), byte_step_from=(0, 255), byte_step_growth=(0, 1)),
+            *within(self, byte_noise_spread=(0, 1), grid_codes=(1, 16), correction_codes=(0, 100), correction_changes_per_byte=(0, 10)),
+            *within(self, ripple_m=(0, 0.1), relief_ratio=(0, 10), lost_byte_from=(0, 255), split_distance_m=(0.01, 10), mixed_distance_m=(0, 10)),
+            *within(self, correction_straddle_ratio=(0, 1), split_loss_ratio=(0, 1), split_light_ratio=(0, 1), one_sided_ratio=(0, 1)),
+            *within(self, empty_byte_ratio=(0, 1), lost_byte_ratio=(0, 1), lost_clip_ratio=(0, 1)),
             _drop_out_rule(self.drop_out_ratio),
-            *((0.0 <= getattr(self, name) <= 1.0, f"{name} must be 0 to 1, got {getattr(self, name)}") for name in shares),
         )
 
 

@@ -13,8 +13,8 @@ from hilsim.sensor.signal.spec import SignalSpec
 from hilsim.sensor.unit.spread import UnitSpread
 
 Doubles = npt.NDArray[np.float64]
-_ELEVATION, _AZIMUTH, _OF_UNIT = 0, 1, 2
-"""Numbers of draws for one purpose."""
+_OF_UNIT = 2
+"""Number of a unit's draw for a purpose that has draws of its lasers too."""
 _RIPPLE_RATIO = (0.67, 1.33)
 
 
@@ -54,17 +54,11 @@ class UnitDraws(NamedTuple):
         sd_m = self.logarithmic(spread.laser_bias_m, _OF_UNIT, Purpose.UNIT_BIAS)
         return sd_m * self.of_lasers(lasers, 0, Purpose.UNIT_BIAS)
 
-    def warm_up(self) -> float:
-        """Standard normal number of the range error of a cold unit."""
-        return self.normal(0, Purpose.UNIT_WARM_UP)
-
-    def elevation_errors_deg(self, spread: UnitSpread, lasers: int) -> Doubles:
-        """Elevation of each beam above the model's."""
-        return self._scaled(spread.elevation_error_deg, lasers, _ELEVATION, Purpose.UNIT_DIRECTION)
-
-    def azimuth_errors_deg(self, spread: UnitSpread, lasers: int) -> Doubles:
-        """Azimuth of each beam beyond the model's."""
-        return self._scaled(spread.azimuth_error_deg, lasers, _AZIMUTH, Purpose.UNIT_DIRECTION)
+    def direction_errors_deg(self, spread: UnitSpread, lasers: int) -> tuple[Doubles, Doubles]:
+        """Elevation of each beam above the model's, and its azimuth beyond the model's."""
+        sds = enumerate((spread.elevation_error_deg, spread.azimuth_error_deg))
+        elevations_deg, azimuths_deg = (self._scaled(sd, lasers, index, Purpose.UNIT_DIRECTION) for index, sd in sds)
+        return elevations_deg, azimuths_deg
 
     def gains(self, spread: UnitSpread, lasers: int) -> Doubles:
         """Gain of each laser's reflectivity."""

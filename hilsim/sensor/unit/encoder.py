@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import borrowing_kernel, constant
-from hilsim.errors import require
+from hilsim.errors import require, within
 from hilsim.rng import Purpose, normal, uniform
 from hilsim.units import TURN_CDEG
 
@@ -76,20 +76,16 @@ class EncoderSpec:
 
     def __post_init__(self) -> None:
         require(
+            *within(self, tick_cdeg=(0, 100), noise_cdeg=(0, 100), slow_noise_cdeg=(0, 100), slow_noise_sequences=(1, 10_000), count_gain=(0.1, 10)),
             (self.rate_rpm > 0, f"rate_rpm must be above 0, got {self.rate_rpm}"),
-            (0.0 <= self.tick_cdeg <= 100.0, f"tick_cdeg must be 0 to 100, got {self.tick_cdeg}"),
-            (0.0 <= self.noise_cdeg <= 100.0, f"noise_cdeg must be 0 to 100, got {self.noise_cdeg}"),
             (abs(self.rate_offset_rpm) <= 3.0, f"rate_offset_rpm must be at most 3 either way (the manual's tolerance), got {self.rate_offset_rpm}"),
             class_rule(self.class_shares),
-            (0.0 <= self.slow_noise_cdeg <= 100.0, f"slow_noise_cdeg must be 0 to 100, got {self.slow_noise_cdeg}"),
-            (1 <= self.slow_noise_sequences <= 10_000, f"slow_noise_sequences must be 1 to 10000, got {self.slow_noise_sequences}"),
             (
                 not self.counts_cdeg
                 or (len(self.counts_cdeg) == COUNTS and min(self.counts_cdeg) > 0.0 and abs(sum(self.counts_cdeg) - CLASSES) <= 0.01),
                 f"counts_cdeg must be {COUNTS} numbers above 0 with a sum of {CLASSES}, got {list(self.counts_cdeg)}",
             ),
             (not self.counts_cdeg or self.tick_cdeg > 0.0, "tick_cdeg of a counting encoder must be above 0, got 0"),
-            (0.1 <= self.count_gain <= 10.0, f"count_gain must be 0.1 to 10, got {self.count_gain}"),
             (0 <= self.count_zero_cdeg < CLASSES, f"count_zero_cdeg must be 0 to {CLASSES - 1}, got {self.count_zero_cdeg}"),
             (len(self.curve) <= MAX_HARMONICS, f"curve must have at most {MAX_HARMONICS} harmonics, got {len(self.curve)}"),
             *(
@@ -125,11 +121,7 @@ class RateJitterSpec:
     drift_period_s: float = 2.0
 
     def __post_init__(self) -> None:
-        require(
-            (0.0 <= self.per_turn_ratio <= 0.2, f"per_turn_ratio must be 0 to 0.2, got {self.per_turn_ratio}"),
-            (0.0 <= self.drift_ratio <= 0.2, f"drift_ratio must be 0 to 0.2, got {self.drift_ratio}"),
-            (0.1 <= self.drift_period_s <= 1000.0, f"drift_period_s must be 0.1 to 1000, got {self.drift_period_s}"),
-        )
+        require(*within(self, per_turn_ratio=(0, 0.2), drift_ratio=(0, 0.2), drift_period_s=(0.1, 1000)))
 
 
 class Encoder(NamedTuple):
@@ -255,9 +247,9 @@ def encoder_code(encoder: Encoder, angle_cdeg: float, sequence: int) -> int:
     if edge.size == 0:
         return int(np.floor(read_cdeg + 0.5)) % TURN_CDEG
     period = np.floor((read_cdeg - edge[0]) / _CLASSES)
-    within = read_cdeg - period * _CLASSES
+    inside_cdeg = read_cdeg - period * _CLASSES
     number = 0
-    while number < _CLASSES - 1 and within >= edge[number + 1]:
+    while number < _CLASSES - 1 and inside_cdeg >= edge[number + 1]:
         number += 1
     return int(period * _CLASSES + number) % TURN_CDEG
 

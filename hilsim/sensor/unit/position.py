@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hilsim.errors import require
+from hilsim.errors import require, within
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,7 @@ class PositionScheduleSpec:
 
     def __post_init__(self) -> None:
         require(
-            (1000.0 <= self.period_us <= 1e7, f"period_us must be 1000 to 10000000, got {self.period_us}"),
+            *within(self, period_us=(1000, 10_000_000)),
             (0.0 <= self.jitter_us < self.period_us / 2, f"jitter_us must be 0 to less than half of period_us, got {self.jitter_us}"),
         )
 
@@ -45,6 +45,5 @@ class PositionSpec:
     def __post_init__(self) -> None:
         require(
             (1 <= len(self.schedules) <= 4, f"schedules must be 1 to 4, got {len(self.schedules)}"),
-            (0.0 <= self.minimum_gap_us <= 5000.0, f"minimum_gap_us must be 0 to 5000, got {self.minimum_gap_us}"),
-            (abs(self.latency_us) <= 100_000.0, f"latency_us must be -100000 to 100000, got {self.latency_us}"),
+            *within(self, minimum_gap_us=(0, 5000), latency_us=(-100_000, 100_000)),
         )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from hilsim.errors import require
+from hilsim.errors import require, within
 from hilsim.protocols.ethernet import parse_mac
 from hilsim.sensor.unit.encoder import EncoderSpec, RateJitterSpec
 from hilsim.sensor.unit.position import PositionSpec
@@ -50,16 +50,8 @@ class LaserUnitSpec:
         require(*self._rules())
 
     def _rules(self) -> Iterator[tuple[bool, str]]:
-        for name, least, most in (
-            ("range_bias_m", -1.0, 1.0),
-            ("elevation_error_deg", -5.0, 5.0),
-            ("azimuth_error_deg", -5.0, 5.0),
-            ("reflectivity_gain", 0.1, 10.0),
-            ("baseline", 0, 255),
-            ("baseline_ratio", 0.0, 1.0),
-        ):
-            value = getattr(self, name)
-            yield value is None or least <= value <= most, f"{name} must be {least:g} to {most:g}, got {value}"
+        yield from within(self, range_bias_m=(-1, 1), elevation_error_deg=(-5, 5), azimuth_error_deg=(-5, 5), reflectivity_gain=(0.1, 10))
+        yield from within(self, baseline=(0, 255), baseline_ratio=(0, 1))
         yield _byte_noise_rule(self.byte_noise)
         is_rising = all(before < after for before, after in pairwise((-1, *self.straddled_bytes, BYTES)))
         yield is_rising, f"straddled_bytes must be rising bytes of 0 to 255, got {list(self.straddled_bytes)}"
@@ -116,12 +108,9 @@ class UnitSpec:
 
     def __post_init__(self) -> None:
         require(
+            *within(self, oscillator_ppm=(-1000, 1000), stamp_ppm=(-1000, 1000), stamp_wander_us=(0, 100), range_noise_ratio=(0, 10)),
+            *within(self, ripple_m=(0, 0.1)),
             (not self.mac or _is_mac(self.mac), f'mac must be like "60:76:88:10:2f:6f", got "{self.mac}"'),
-            (abs(self.oscillator_ppm or 0.0) <= 1000.0, f"oscillator_ppm must be -1000 to 1000, got {self.oscillator_ppm}"),
-            (abs(self.stamp_ppm or 0.0) <= 1000.0, f"stamp_ppm must be -1000 to 1000, got {self.stamp_ppm}"),
-            (0.0 <= (self.stamp_wander_us or 0.0) <= 100.0, f"stamp_wander_us must be 0 to 100, got {self.stamp_wander_us}"),
-            (0.0 <= (self.range_noise_ratio or 0.0) <= 10.0, f"range_noise_ratio must be 0 to 10, got {self.range_noise_ratio}"),
-            (0.0 <= (self.ripple_m or 0.0) <= 0.1, f"ripple_m must be 0 to 0.1, got {self.ripple_m}"),
             (0.0 <= (self.phase_deg or 0.0) < 360.0, f"phase_deg must be 0 to less than 360, got {self.phase_deg}"),
             _byte_noise_rule(self.byte_noise),
             (_rises(self.response, 1000.0, 100.0), "response must be pairs of a rising range of 0 to 1000 m and a ratio of 0 to 100"),

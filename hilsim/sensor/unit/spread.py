@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from hilsim.errors import require
+from hilsim.errors import require, within
 from hilsim.sensor.unit.encoder import EncoderSpec, RateJitterSpec
 
 
@@ -70,26 +70,14 @@ class UnitSpread:
         require(*self._rules())
 
     def _rules(self) -> Iterator[tuple[bool, str]]:
-        low, high = self.laser_bias_m
-        yield 0.0 <= low <= high <= 1.0 and (low > 0.0 or high == 0.0), f"laser_bias_m must be two rising numbers above 0 to 1, got {[low, high]}"
-        for name, most in (
-            ("elevation_error_deg", 5.0),
-            ("azimuth_error_deg", 5.0),
-            ("gain_ratio", 1.0),
-            ("oscillator_ppm", 200.0),
-            ("stamp_scatter_ppm", 200.0),
-            ("stamp_wander_us", 100.0),
-            ("rate_offset_ratio", 0.01),
-            ("curve_ratio", 1.0),
-        ):
-            value = getattr(self, name)
-            yield 0.0 <= value <= most, f"{name} must be 0 to {most:g}, got {value}"
+        yield from within(self, elevation_error_deg=(0, 5), azimuth_error_deg=(0, 5), gain_ratio=(0, 1), oscillator_ppm=(0, 200))
+        yield from within(self, stamp_scatter_ppm=(0, 200), stamp_wander_us=(0, 100), rate_offset_ratio=(0, 0.01), curve_ratio=(0, 1))
         yield all(abs(ppm) <= 1000.0 for ppm in self.stamp_ppm), f"stamp_ppm must be -1000 to 1000, got {list(self.stamp_ppm)}"
-        yield 0.001 <= self.stamp_wander_s <= 100.0, f"stamp_wander_s must be 0.001 to 100, got {self.stamp_wander_s}"
         is_byte = all(len(unit) > 0 and all(1 <= byte <= 255 for byte in unit) for unit in self.baselines)
         yield is_byte, "baselines must be lists of 1 to 255"
-        yield 0 <= self.slow_rpm <= 10_000, f"slow_rpm must be 0 to 10000, got {self.slow_rpm}"
+        yield from within(self, stamp_wander_s=(0.001, 100), slow_rpm=(0, 10_000))
         for name, most in (
+            ("laser_bias_m", 1.0),
             ("encoder_noise_ratio", 10.0),
             ("slow_per_turn_ratio", 0.2),
             ("straddle_ratio", 1.0),

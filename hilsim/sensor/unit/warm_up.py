@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from hilsim.compilation.jit import kernel
-from hilsim.errors import require
+from hilsim.errors import require, within
 from hilsim.units import NS_PER_S
 
 
@@ -26,10 +26,7 @@ class WarmUpSpec:
     time_s: float = 300.0
 
     def __post_init__(self) -> None:
-        require(
-            (0.0 <= self.range_m <= 1.0, f"range_m must be 0 to 1, got {self.range_m}"),
-            (1.0 <= self.time_s <= 86_400.0, f"time_s must be 1 to 86400, got {self.time_s}"),
-        )
+        require(*within(self, range_m=(0, 1), time_s=(1, 86_400)))
 
 
 class WarmUp(NamedTuple):

@@ -16,7 +16,7 @@ from hilsim.config.changes import Changes
 from hilsim.config.places import rig_path
 from hilsim.config.rig import load_rig
 from hilsim.config.tables.classes import ClassSpec, class_rules
-from hilsim.errors import ConfigError, HilsimError, require
+from hilsim.errors import ConfigError, HilsimError, require, within
 from hilsim.processes import process_pool
 from hilsim.read.background.pool import dask_client
 from hilsim.show.outputs.events import completed
@@ -89,7 +89,7 @@ class DatasetSpec:
             (bool(self.rig), "rig must name at least one rig"),
             (bool(self.seeds), "seeds must have at least one seed"),
             (len(set(self.seeds)) == len(self.seeds), "seeds must differ"),
-            (0.01 <= self.duration_s <= 1e6, f"duration_s must be 0.01 to 1000000, got {self.duration_s}"),
+            *within(self, duration_s=(0.01, 1_000_000)),
             *class_rules(self.classes),
         )
 

@@ -8,7 +8,7 @@ become ready when 250 Hz are pushed through 115200 baud.
 
 from dataclasses import dataclass
 
-from hilsim.errors import LinkError, require
+from hilsim.errors import LinkError, require, within
 from hilsim.transmit.links.line import BITS_PER_BYTE, Line, LineKind
 
 SLOWEST_SENSOR_HZ = 50.0
@@ -62,11 +62,7 @@ class LinkRates:
         require(
             (SLOWEST_SENSOR_HZ <= self.sensor_hz <= 1000, f"sensor_hz must be {SLOWEST_SENSOR_HZ:g} to 1000, got {self.sensor_hz:g}"),
             (self.station_bytes_per_s > 0, f"station_bytes_per_s must be positive, got {self.station_bytes_per_s:g}"),
-            *(
-                (0 <= getattr(self, name) <= 1000, f"{name} must be 0 to 1000, got {getattr(self, name):g}")
-                for name in _FRAME_BYTES
-                if name != "sensor_hz"
-            ),
+            *within(self, **{name: (0, 1000) for name in _FRAME_BYTES if name != "sensor_hz"}),
         )
 
 

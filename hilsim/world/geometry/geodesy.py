@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from hilsim.compilation.jit import kernel
-from hilsim.errors import require
+from hilsim.errors import require, within
 from hilsim.world.geometry.frames import Vector
 
 # WGS-84 (NIMA TR8350.2): semi-major axis and first eccentricity squared.
@@ -34,9 +34,7 @@ class HomeSpec:
 
     def __post_init__(self) -> None:
         require(
-            (-89.0 <= self.latitude_deg <= 89.0, f"latitude_deg must be -89 to 89, got {self.latitude_deg}"),
-            (-180.0 <= self.longitude_deg <= 180.0, f"longitude_deg must be -180 to 180, got {self.longitude_deg}"),
-            (-500.0 <= self.altitude_m <= 9000.0, f"altitude_m must be -500 to 9000, got {self.altitude_m}"),
+            *within(self, latitude_deg=(-89, 89), longitude_deg=(-180, 180), altitude_m=(-500, 9000)),
             (all(map(math.isfinite, self.origin_m)), f"origin_m must be finite, got {self.origin_m}"),
         )
 

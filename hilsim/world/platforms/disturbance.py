@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hilsim.compilation.jit import constant, kernel
-from hilsim.errors import require
+from hilsim.errors import require, within
 from hilsim.rng import Purpose, normal_pair, uniform_pair
 from hilsim.world.geometry.frames import Quaternion, Vector
 from hilsim.world.geometry.rotations import about_axis
@@ -45,12 +45,7 @@ class DisturbanceSpec:
     frequency_hz: float = 1.0
 
     def __post_init__(self) -> None:
-        require(
-            (0.0 <= self.amplitude_m <= 10.0, f"amplitude_m must be 0 to 10, got {self.amplitude_m}"),
-            (0.0 <= self.amplitude_deg <= 90.0, f"amplitude_deg must be 0 to 90, got {self.amplitude_deg}"),
-            (0.05 <= self.keyframe_interval_s <= 3600.0, f"keyframe_interval_s must be 0.05 to 3600, got {self.keyframe_interval_s}"),
-            (0.0 <= self.frequency_hz <= 50.0, f"frequency_hz must be 0 to 50, got {self.frequency_hz}"),
-        )
+        require(*within(self, amplitude_m=(0, 10), amplitude_deg=(0, 90), keyframe_interval_s=(0.05, 3600), frequency_hz=(0, 50)))
 
 
 class Disturbance(NamedTuple):

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import constant, kernel
-from hilsim.errors import require
+from hilsim.errors import require, within
 from hilsim.rng import Purpose, normal_pair
 from hilsim.world.geometry.frames import Vector
 
@@ -47,11 +47,7 @@ class WindSpec:
 
     def __post_init__(self) -> None:
         require(
-            (0.0 <= self.speed_mps <= 60.0, f"speed_mps must be 0 to 60, got {self.speed_mps}"),
-            (0.0 <= self.from_deg <= 360.0, f"from_deg must be 0 to 360, got {self.from_deg}"),
-            (abs(self.up_mps) <= 20.0, f"up_mps must be -20 to 20, got {self.up_mps}"),
-            (0.0 <= self.turbulence_ratio <= 0.5, f"turbulence_ratio must be 0 to 0.5, got {self.turbulence_ratio}"),
-            (3.0 <= self.height_m <= 300.0, f"height_m must be 3 to 300, got {self.height_m}"),
+            *within(self, speed_mps=(0, 60), from_deg=(0, 360), up_mps=(-20, 20), turbulence_ratio=(0, 0.5), height_m=(3, 300)),
             (
                 self.turbulence_ratio == 0.0 or self.speed_mps >= _MIN_MPS,
                 f"speed_mps must be at least {_MIN_MPS} for gusts (the mean carries them past), got {self.speed_mps}",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import IntEnum
 
-from hilsim.errors import require
+from hilsim.errors import require, within
 
 DIFFUSE_MAX = 100
 """Highest reflectivity code of a diffuse surface, in percent; 101 to 255 are retro-reflectors (VLP-16 manual 63-9243, reflectivity)."""
@@ -71,17 +71,8 @@ class MaterialSpec:
 
     def rules(self) -> Iterator[tuple[bool, str]]:
         """Yield each rule as a condition and its error message."""
-        yield 0 <= self.reflectivity <= 255, f"reflectivity must be 0 to 255, got {self.reflectivity}"
-        yield 0.0 <= self.porosity <= 1.0, f"porosity must be 0 to 1, got {self.porosity}"
-        yield 0.0 <= self.transmission <= 1.0, f"transmission must be 0 to 1, got {self.transmission}"
-        yield 0.0 <= self.gap_m <= 10.0, f"gap_m must be 0 to 10, got {self.gap_m}"
-        yield 0.0 <= self.texture <= 0.5, f"texture must be 0 to 0.5, got {self.texture}"
-        yield 0.01 <= self.texture_m <= 100.0, f"texture_m must be 0.01 to 100, got {self.texture_m}"
-        yield 0.0 <= self.relief_m <= 0.1, f"relief_m must be 0 to 0.1, got {self.relief_m}"
-        yield 0.0 <= self.gloss <= 1.0, f"gloss must be 0 to 1, got {self.gloss}"
-        yield 0.0 <= self.mirror <= 1.0, f"mirror must be 0 to 1, got {self.mirror}"
-        yield 0.0 <= self.flaw_ratio <= 1.0, f"flaw_ratio must be 0 to 1, got {self.flaw_ratio}"
-        yield 0.001 <= self.flaw_m <= 10.0, f"flaw_m must be 0.001 to 10, got {self.flaw_m}"
+        yield from within(self, reflectivity=(0, 255), porosity=(0, 1), transmission=(0, 1), gap_m=(0, 10), texture=(0, 0.5), texture_m=(0.01, 100))
+        yield from within(self, relief_m=(0, 0.1), gloss=(0, 1), mirror=(0, 1), flaw_ratio=(0, 1), flaw_m=(0.001, 10))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Literal
 
-from hilsim.errors import require
+from hilsim.errors import require, within
 from hilsim.limits import SHAPES_TRIANGLES
 from hilsim.world.scene.background_specs import BackgroundSpec
 from hilsim.world.scene.materials import DEFAULTS, Material, MaterialSpec, wet
@@ -112,7 +112,7 @@ class SceneSpec:
     def __post_init__(self) -> None:
         known = BUILT_IN_MATERIALS | self.materials
         require(
-            (0.0 <= self.wetness <= 1.0, f"wetness must be 0 to 1, got {self.wetness}"),
+            *within(self, wetness=(0, 1)),
             (0 <= self.generator_seed < 2**63, f"generator_seed must be 0 to 2^63 - 1, got {self.generator_seed}"),
             (
                 0 <= self.generator_moving_cars <= MAX_MOVING_CARS,

@@ -183,9 +183,9 @@ def test_a_cycle_must_not_hold_more_points_than_a_scan_may(tmp_path):
 @pytest.mark.parametrize(
     ("values", "fault"),
     [
-        ({"position_m": -1.0}, "position_m must be 0 to 1e6"),
-        ({"heading_deg": math.nan}, "heading_deg must be 0 to 1e6"),
-        ({"time_s": 0.0}, "time_s must be 0.01 to 1e6, got 0.0"),
+        ({"position_m": -1.0}, "position_m must be 0 to 1000000"),
+        ({"heading_deg": math.nan}, "heading_deg must be 0 to 1000000"),
+        ({"time_s": 0.0}, "time_s must be 0.01 to 1000000, got 0.0"),
     ],
 )
 def test_a_drift_that_cannot_be_is_refused(values, fault):

@@ -107,7 +107,7 @@ def test_a_sensor_without_a_mirror_has_no_lasers_in_it():
         ({"z_third_phase_deg": 361.0}, "z_third_phase_deg must be -360 to 360, got 361.0"),
         ({"x_phase_deg": -361.0}, "x_phase_deg must be -360 to 360, got -361.0"),
         ({"passes_per_scan": 0}, "passes_per_scan must be 1 to 100, got 0"),
-        ({"x_hz": 0.0, "z_amplitude": 0.0, "passes_per_scan": 0}, r"x_hz must .* z_amplitude must .* passes_per_scan must be 1 to 100, got 0"),
+        ({"x_hz": 0.0, "z_amplitude": 0.0, "passes_per_scan": 0}, r"x_hz must .* passes_per_scan must be 1 to 100, got 0; z_amplitude must"),
     ],
 )
 def test_rules_of_a_mirror_name_their_key(changes, fault):

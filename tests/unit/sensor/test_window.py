@@ -74,7 +74,7 @@ def test_a_sector_and_its_complement_cover_every_azimuth_once(start, width, azim
 def test_a_sector_names_every_broken_rule_at_once():
     with pytest.raises(
         ValueError,
-        match=r"azimuth_from_deg must be 0 to less than 360, got 360.*elevation_from_deg and .* got 5 and -5; transmission must be 0 to 1, got 1.5",
+        match=r"transmission must be 0 to 1, got 1.5; azimuth_from_deg must be 0 to less than 360, got 360.*elevation_from_deg and .* got 5 and -5",
     ):
         sector(360.0, 10.0, 1.5, elevation_from_deg=5, elevation_to_deg=-5)
     with pytest.raises(ValueError, match=r"must differ \(0 and 360 for a whole turn\), got 20"):

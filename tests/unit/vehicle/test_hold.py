@@ -208,7 +208,7 @@ def test_a_vehicle_whose_rotors_cannot_yaw_is_refused():
     ("setting", "message"),
     [
         ({"period_ns": 500_000}, "period_ns must be 1000000 to 20000000, got 500000"),
-        ({"tilt_deg": 80.0, "speed_mps": 0.0}, r"speed_mps must be above 0 and at most 100, got 0.0; tilt_deg must be 1 to 60, got 80.0"),
+        ({"tilt_deg": 80.0, "speed_mps": 0.0}, r"tilt_deg must be 1 to 60, got 80.0; speed_mps must be above 0 and at most 100, got 0.0"),
         ({"integral_per_s2": -1.0}, "integral_per_s2 must be 0 to 100, got -1.0"),
     ],
 )

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from hilsim.errors import require
+from hilsim.errors import require, within
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class FiringGeometry:
                 len(self.vertical_offset_mm) in {0, lasers},
                 f"vertical_offset_mm must name {lasers} lasers or none, got {len(self.vertical_offset_mm)}",
             ),
-            (0.1 <= self.distance_unit_mm <= 100.0, f"distance_unit_mm must be 0.1 to 100, got {self.distance_unit_mm}"),
+            *within(self, distance_unit_mm=(0.1, 100)),
         )
 
     @property

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hilsim.errors import require
+from hilsim.errors import require, within
 from hilsim.parts.vehicle.diagnosis.probe_result import NO_AUTOPILOT, PX4, Beat, Health, ProbeResult, Stream, Text
 from hilsim.protocols.mavlink.codec import read_payload, write_frame
 from hilsim.protocols.mavlink.frames import LARGEST_FRAME, Frame, FrameState, StreamCount, abandon, allocate_stream, append, next_frame, pending
@@ -83,7 +83,7 @@ class ProbeSpec:
                 (0.0 < getattr(self, name) <= 600.0, f"{name} must be above 0 and at most 600, got {getattr(self, name):g}")
                 for name in ("wait_s", "listen_s")
             ),
-            *((1 <= getattr(self, name) <= 255, f"{name} must be 1 to 255, got {getattr(self, name)}") for name in ("system", "component")),
+            *within(self, system=(1, 255), component=(1, 255)),
         )
 
 

@@ -17,7 +17,7 @@ from ipaddress import IPv4Address
 
 import numpy as np
 
-from hilsim.errors import require
+from hilsim.errors import require, within
 from hilsim.protocols.mavlink.frames import ByteStream, split
 
 _FRAMES_A_CALL = 256
@@ -60,9 +60,9 @@ class StationSpec:
 
     def __post_init__(self) -> None:
         require(
+            *within(self, port=(0, 65_535), most_peers=(1, 64), queue_frames=(1, 4096)),
             (bool(self.name), 'name must not be empty, got ""'),
             (_is_address(self.address), f'address must be an IPv4 address, got "{self.address}"'),
-            (0 <= self.port <= 65535, f"port must be 0 to 65535, got {self.port}"),
             (self.remote is None or self.protocol is Protocol.UDP, f"remote must be left out for tcp, got {self.remote}"),
             (
                 self.remote is None or (_is_address(self.remote[0]) and 1 <= self.remote[1] <= 65535),
@@ -70,8 +70,6 @@ class StationSpec:
             ),
             (self.remote is not None or self.port > 0 or self.protocol is Protocol.TCP, "port must be above 0 where no remote is given, got 0"),
             (all(0 <= each < 1 << 24 for each in self.withhold), f"withhold must be message ids, got {self.withhold}"),
-            (1 <= self.most_peers <= 64, f"most_peers must be 1 to 64, got {self.most_peers}"),
-            (1 <= self.queue_frames <= 4096, f"queue_frames must be 1 to 4096, got {self.queue_frames}"),
             (self.silence_s > 0, f"silence_s must be positive, got {self.silence_s:g}"),
         )
 

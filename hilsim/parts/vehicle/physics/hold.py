@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.compilation.jit import by_reference, kernel, stage_kernel
-from hilsim.errors import require
+from hilsim.errors import require, within
 from hilsim.parts.vehicle.physics.multirotor import Multirotor, MultirotorState, orientation_of, position_of, rates_of, velocity_of
 from hilsim.parts.vehicle.physics.specs import VehicleSpec
 from hilsim.world.geometry.frames import Quaternion, Vector
@@ -52,13 +52,11 @@ class HoldSpec:
 
     def __post_init__(self) -> None:
         require(
-            (1_000_000 <= self.period_ns <= 20_000_000, f"period_ns must be 1000000 to 20000000, got {self.period_ns}"),
+            *within(self, period_ns=(1_000_000, 20_000_000), integral_per_s2=(0, 100), tilt_deg=(1, 60)),
             *(
                 (0.0 < getattr(self, name) <= 100.0, f"{name} must be above 0 and at most 100, got {getattr(self, name)}")
                 for name in ("position_per_s", "velocity_per_s", "attitude_per_s", "rate_per_s", "speed_mps")
             ),
-            (0.0 <= self.integral_per_s2 <= 100.0, f"integral_per_s2 must be 0 to 100, got {self.integral_per_s2}"),
-            (1.0 <= self.tilt_deg <= 60.0, f"tilt_deg must be 1 to 60, got {self.tilt_deg}"),
         )
 
 

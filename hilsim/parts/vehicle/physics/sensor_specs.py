@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from hilsim.errors import require
+from hilsim.errors import require, within
 
 _STANDARD_GRAVITY_MPS2 = 9.80665
 
@@ -47,19 +47,8 @@ class ImuSpec:
 
     def __post_init__(self) -> None:
         require(
-            *(
-                (0.0 <= getattr(self, name) <= 10.0, f"{name} must be 0 to 10, got {getattr(self, name)}")
-                for name in (
-                    "accelerometer_noise_mps2_per_sqrt_hz",
-                    "accelerometer_drift_mps2",
-                    "gyroscope_noise_radps_per_sqrt_hz",
-                    "gyroscope_drift_radps",
-                )
-            ),
-            *(
-                (1.0 <= getattr(self, name) <= 1e5, f"{name} must be 1 to 100000, got {getattr(self, name)}")
-                for name in ("accelerometer_drift_s", "gyroscope_drift_s")
-            ),
+            *within(self, accelerometer_noise_mps2_per_sqrt_hz=(0, 10), accelerometer_drift_mps2=(0, 10), accelerometer_drift_s=(1, 100_000)),
+            *within(self, gyroscope_noise_radps_per_sqrt_hz=(0, 10), gyroscope_drift_radps=(0, 10), gyroscope_drift_s=(1, 100_000)),
             (self.accelerometer_range_mps2 >= 19.6, f"accelerometer_range_mps2 must be at least 19.6 (2 g), got {self.accelerometer_range_mps2}"),
             (self.gyroscope_range_radps >= 1.0, f"gyroscope_range_radps must be at least 1, got {self.gyroscope_range_radps}"),
         )
@@ -86,8 +75,7 @@ class MagnetometerSpec:
     def __post_init__(self) -> None:
         require(
             (0.0 < self.noise_gauss <= 1.0, f"noise_gauss must be above 0 and at most 1, got {self.noise_gauss}"),
-            (0.0 <= self.drift_gauss <= 1.0, f"drift_gauss must be 0 to 1, got {self.drift_gauss}"),
-            (1.0 <= self.drift_s <= 1e5, f"drift_s must be 1 to 100000, got {self.drift_s}"),
+            *within(self, drift_gauss=(0, 1), drift_s=(1, 100_000)),
         )
 
 
@@ -112,8 +100,7 @@ class BarometerSpec:
     def __post_init__(self) -> None:
         require(
             (0.0 < self.noise_pa <= 1000.0, f"noise_pa must be above 0 and at most 1000, got {self.noise_pa}"),
-            (0.0 <= self.drift_pa <= 5000.0, f"drift_pa must be 0 to 5000, got {self.drift_pa}"),
-            (1.0 <= self.drift_s <= 1e5, f"drift_s must be 1 to 100000, got {self.drift_s}"),
+            *within(self, drift_pa=(0, 5000), drift_s=(1, 100_000)),
         )
 
 
@@ -175,17 +162,12 @@ class GpsSpec:
 
     def __post_init__(self) -> None:
         require(
-            *(
-                (0.0 <= getattr(self, name) <= 100.0, f"{name} must be 0 to 100, got {getattr(self, name)}")
-                for name in ("noise_horizontal_m", "noise_vertical_m", "drift_horizontal_m", "drift_vertical_m", "noise_velocity_mps")
-            ),
-            (1.0 <= self.drift_s <= 1e5, f"drift_s must be 1 to 100000, got {self.drift_s}"),
+            *within(self, drift_s=(1, 100_000), epv_m=(0.01, 600), satellites=(4, 60), latency_ns=(0, 1_000_000_000)),
+            *within(self, noise_horizontal_m=(0, 100), noise_vertical_m=(0, 100), noise_velocity_mps=(0, 100)),
+            *within(self, drift_horizontal_m=(0, 100), drift_vertical_m=(0, 100)),
             (0.01 <= self.eph_m < self.fix_eph_m, f"eph_m must be 0.01 to less than fix_eph_m of {self.fix_eph_m}, got {self.eph_m}"),
-            (0.01 <= self.epv_m <= 600.0, f"epv_m must be 0.01 to 600, got {self.epv_m}"),
             (self.eph_m <= self.first_eph_m <= 600.0, f"first_eph_m must be eph_m of {self.eph_m} to 600, got {self.first_eph_m}"),
             (0.0 < self.settling_s <= 600.0, f"settling_s must be above 0 and at most 600, got {self.settling_s}"),
-            (4 <= self.satellites <= 60, f"satellites must be 4 to 60, got {self.satellites}"),
-            (0 <= self.latency_ns <= 1_000_000_000, f"latency_ns must be 0 to 1000000000, got {self.latency_ns}"),
         )
 
 

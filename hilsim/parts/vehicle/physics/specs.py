@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from hilsim.errors import require
+from hilsim.errors import require, within
 from hilsim.parts.vehicle.physics.sensor_specs import SensorsSpec
 from hilsim.world.geometry.frames import Vector
 
@@ -72,20 +72,15 @@ class PropulsionSpec:
 
     def __post_init__(self) -> None:
         require(
+            *within(self, torque_ratio_m=(0, 1), spin_up_s=(0.0005, 1), spin_down_s=(0.0005, 1), inertia_kgm2=(0, 1), drag_n_per_mps_radps=(0, 1)),
+            *within(self, rolling_nm_per_mps_radps=(0, 1), rotor_radius_m=(0, 10)),
             (0.0 < self.thrust_n_per_radps2 <= 1.0, f"thrust_n_per_radps2 must be above 0 and at most 1, got {self.thrust_n_per_radps2}"),
-            (0.0 <= self.torque_ratio_m <= 1.0, f"torque_ratio_m must be 0 to 1, got {self.torque_ratio_m}"),
             (0.0 < self.top_speed_radps <= 10_000.0, f"top_speed_radps must be above 0 and at most 10000, got {self.top_speed_radps}"),
             (
                 0.0 <= self.idle_speed_radps < self.top_speed_radps,
                 f"idle_speed_radps must be 0 to less than top_speed_radps of {self.top_speed_radps}, got {self.idle_speed_radps}",
             ),
-            (0.0005 <= self.spin_up_s <= 1.0, f"spin_up_s must be 0.0005 to 1, got {self.spin_up_s}"),
-            (0.0005 <= self.spin_down_s <= 1.0, f"spin_down_s must be 0.0005 to 1, got {self.spin_down_s}"),
-            (0.0 <= self.inertia_kgm2 <= 1.0, f"inertia_kgm2 must be 0 to 1, got {self.inertia_kgm2}"),
-            (0.0 <= self.drag_n_per_mps_radps <= 1.0, f"drag_n_per_mps_radps must be 0 to 1, got {self.drag_n_per_mps_radps}"),
-            (0.0 <= self.rolling_nm_per_mps_radps <= 1.0, f"rolling_nm_per_mps_radps must be 0 to 1, got {self.rolling_nm_per_mps_radps}"),
             (self.inflow_limit_mps >= 5.0, f"inflow_limit_mps must be at least 5, got {self.inflow_limit_mps}"),
-            (0.0 <= self.rotor_radius_m <= 10.0, f"rotor_radius_m must be 0 to 10, got {self.rotor_radius_m}"),
         )
 
     @property
@@ -142,7 +137,7 @@ class VehicleSpec:
 
     def _rules(self) -> Iterator[tuple[bool, str]]:
         low, middle, high = sorted(self.inertia_kgm2)
-        yield 0.01 <= self.mass_kg <= 1000.0, f"mass_kg must be 0.01 to 1000, got {self.mass_kg}"
+        yield from within(self, mass_kg=(0.01, 1000))
         yield low > 0.0, f"inertia_kgm2 must be above 0 in each part, got {self.inertia_kgm2}"
         yield high <= low + middle, f"inertia_kgm2 must have no part above the sum of the others, got {self.inertia_kgm2}"
         yield 1 <= len(self.rotors) <= 16, f"rotors must be 1 to 16, got {len(self.rotors)}"
@@ -155,8 +150,7 @@ class VehicleSpec:
                     _is_finite(point) and math.hypot(*point) <= 10.0,
                     f"{name} must be at most 10 m from the centre of mass, got {point} at number {number}",
                 )
-        yield 0.0 <= self.friction_ratio <= 2.0, f"friction_ratio must be 0 to 2, got {self.friction_ratio}"
-        yield 0.01 <= self.collision_radius_m <= 10.0, f"collision_radius_m must be 0.01 to 10, got {self.collision_radius_m}"
+        yield from within(self, friction_ratio=(0, 2), collision_radius_m=(0.01, 10))
         if not self.has_propeller_guards:
             radius_m, tip_m = self.propulsion.rotor_radius_m, self.farthest_tip_m
             yield radius_m > 0.0, "rotor_radius_m must be above 0 for a vehicle without propeller guards, got 0"
