@@ -364,8 +364,7 @@ def _recorded(change: ChangeSpec, at_ns: int, begun_ns: Mapping[str, int], seen_
     late_s = {name: begin_ns / 1e9 for name, begin_ns in all_ns.items() if begin_ns != at_ns}
     if isinstance(change, FaultChange):
         change = replace(change, fault=change.dated)  # its ramp and its end are counted from there, however late it comes
-    is_alike = bool(begun_ns) and len(late_s) == len(all_ns) and len(set(late_s.values())) == 1
-    # The end of a fault mends the network as well, in time; and a fault that came later than its end still comes before it in a script.
-    if is_alike and not isinstance(change, FaultChange | ClearChange):
+    # What was given a time keeps it: changes that came later than the next one still come before it in a script.
+    if change.at_s is None and begun_ns and len(late_s) == len(all_ns) and len(set(late_s.values())) == 1:
         at_ns, late_s = next(iter(all_ns.values())), {}
     return MadeChange(change=replace(change, at_s=at_ns / 1e9, late_s=late_s), at_ns=at_ns, begun_ns=all_ns)
