@@ -102,7 +102,7 @@ STEP = @$(BIN)/python -m tests.summary
 test-all: $(VENV)/installed-test
 	@rm -rf .test-all
 	$(STEP) lint $(MAKE) --no-print-directory --jobs=2 lint kernels judges
-	$(STEP) tests $(BIN)/python -m pytest -q -m "not alone and not service"
+	$(STEP) tests $(BIN)/python -m pytest -q -n $$(nproc) -m "not alone and not service"
 	$(STEP) alone $(BIN)/python -m pytest -q -n0 -m alone
 	$(STEP) as-python $(MAKE) --no-print-directory kernels-as-python
 	$(STEP) checked $(MAKE) --no-print-directory kernels-checked

@@ -18,12 +18,12 @@ from pymavlink.dialects.v20 import common
 from tests import commands
 from tests.mavlink import packer
 
-pytestmark = [pytest.mark.extended, pytest.mark.system]
+pytestmark = [pytest.mark.alone, pytest.mark.system]  # it listens for seconds, and a far end that gets no processor is a silent one
 _ROOT = Path(__file__).resolve().parent.parent.parent
 _HOLD = "import os, sys; held = os.open(sys.argv[1], os.O_RDWR | os.O_NOCTTY); print('held', flush=True); sys.stdin.read()"
 
 
-def doctor(link, *arguments, seconds=10):
+def doctor(link, *arguments, seconds=3):
     return commands.run("doctor", "--link", link, "--seconds", seconds, *arguments, cwd=_ROOT)
 
 
@@ -213,7 +213,7 @@ def test_a_simulation_over_tcp_is_heard(tmp_path):
     command = [sys.executable, "-m", "hilsim_flight_controller", "--tcp", address, "--for", "60", "--report", str(path)]
     with subprocess.Popen(command, cwd=_ROOT, stderr=subprocess.DEVNULL) as process:
         try:
-            report = report_of(f"tcp:{address}")
+            report = report_of(f"tcp:{address}", seconds=6)
         finally:
             process.terminate()
     assert (report["status"], report["link"]["line"]) == (0, "network")

@@ -112,6 +112,7 @@ def points_ahead(stream):
     return points[(np.abs(points[:, 1]) < 0.3) & (points[:, 0] > 0.8) & (np.abs(points[:, 2]) < 0.4)]
 
 
+@pytest.mark.alone  # a browser without a graphics card is seconds behind the mouse beside other tests
 async def test_an_object_is_dragged_by_its_handle_with_the_mouse(daemon, tmp_path, receiver):
     """Its picture is the second one of docs/how-to/view.md: ``HILSIM_PICTURES=docs/images`` writes it anew."""
     stream = receiver()
