@@ -355,7 +355,8 @@ def test_a_vehicle_is_put_elsewhere_blown_and_reset_at_rig_times(daemon, tmp_pat
     leaps = [number for number, change in enumerate(made) if "position_m" in change or "reset" in change]
     assert leaps == [0, 4, 6]
     for number, change in enumerate(made):
-        before, after = (whole.sensor_pose(change["at_s"] + by_s).position_m for by_s in (-0.001, 0.001))
+        begin_s = change.get("late_s", {}).get("vehicle", change["at_s"])  # later where the machine stood still
+        before, after = (whole.sensor_pose(begin_s + by_s).position_m for by_s in (-0.001, 0.001))
         assert (sum(abs(there - here) for there, here in zip(after, before, strict=True)) > 0.2) == (number in leaps)
     on_table_s = (made[4]["at_s"] + made[5]["at_s"]) / 2
     assert whole.sensor_pose(on_table_s).position_m[2] > 2.2
