@@ -52,7 +52,7 @@ class RoverDriftSpec:
     time_s: float = 60.0
 
     def __post_init__(self) -> None:
-        sizes = dict.fromkeys(("position_m", "height_m", "heading_deg"), (0, 1000000))
+        sizes = dict.fromkeys(("position_m", "height_m", "heading_deg"), (0, 1_000_000))
         require(*within(self, **sizes, time_s=(0.01, 1_000_000)))
 
 
