@@ -44,7 +44,11 @@ def drawn_encoder(entry: EncoderSpec, spread: UnitSpread, draws: UnitDraws) -> E
     offset_rpm = entry.rate_offset_rpm + spread.rate_offset_ratio * entry.rate_rpm * draws.normal(0, Purpose.UNIT_HEAD)
     noise_cdeg = entry.noise_cdeg * (draws.logarithmic(spread.encoder_noise_ratio, 1, Purpose.UNIT_ENCODER) or 1.0)
     offset_rpm = min(max(offset_rpm, -_MAX_OFFSET_RPM), _MAX_OFFSET_RPM)
-    return replace(entry, class_shares=shares, curve=curve, count_zero_cdeg=begin, noise_cdeg=noise_cdeg, rate_offset_rpm=offset_rpm)
+    counts = tuple(
+        width + spread.counts_scatter_cdeg * draws.normal(200 + number, Purpose.UNIT_ENCODER) for number, width in enumerate(entry.counts_cdeg)
+    )
+    own = replace(entry, class_shares=shares, curve=curve, counts_cdeg=counts)
+    return replace(own, count_zero_cdeg=begin, noise_cdeg=noise_cdeg, rate_offset_rpm=offset_rpm)
 
 
 def _rate_jitter(spec: VelodyneSpec, setup: SensorSetup, spread: UnitSpread, draws: UnitDraws) -> RateJitterSpec:

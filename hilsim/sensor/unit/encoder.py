@@ -2,9 +2,10 @@
 
 The true angle gets white noise, slow noise and a curve that is fixed over the turn; then it is read in one of two ways.
 
-A counting encoder passes an edge about every 0.05 deg; four such counts of unequal width recur, as of a quadrature encoder with 1,800 lines. Between edges the
-reading goes on as fast as the count before lasted, in whole ticks of a coarse timer, and waits for the next edge at the last hundredth. So a reading soon after an
-edge is exact and one long after it is not, and one class of the azimuth modulo 5 is reported less often than the others: 14 % instead of 20 % at 600 rpm.
+A counting encoder passes an edge every 0.05 deg; four such counts recur, as of a quadrature encoder with 1,800 lines. A coarse timer measures how long they last,
+and does so wrongly: one of the four always seems longer than it is, another one shorter. Between edges the reading goes on as fast as the counts before seem to
+have lasted, and waits for the next edge at the last hundredth. So a reading soon after an edge is exact and one long after it is not, and one class of the azimuth
+modulo 5 is reported less often than the others: 14 % instead of 20 % at 600 rpm.
 
 Any other: the encoder's grid, then the conversion to hundredths of a degree, whose classes modulo 20 (0.2 deg) are not equally wide.
 """
@@ -27,6 +28,8 @@ CLASSES = 20
 COUNTS = 4
 """Counts of a counting encoder in as many hundredths of a degree as there are classes."""
 MAX_HARMONICS = 36
+_TREND = 0.1
+"""Share of the last change of duration by which a counting encoder expects the next count to differ from the last one: 0.09 to 0.13 in four VLP-16s."""
 _CURVE_POINTS = 512
 _MEAN_POINTS = 2000
 _GOLDEN_RATIO = 0.6180339887498949
@@ -56,9 +59,9 @@ class EncoderSpec:
         slow_noise_sequences: Number of firing sequences from one value of the slow noise to the next; linear in between.
         curve: Error that is fixed over the turn: amplitude in 0.01 deg and phase in degrees of its second harmonic, third harmonic and so on; the first one is
             ``rate_jitter.per_turn_ratio``.
-        counts_cdeg: Widths of the counts of a counting encoder within 20 hundredths of a degree, 4 numbers with a sum of 20; empty: it is not one. Its
+        counts_cdeg: Widths that the counts of a counting encoder seem to have by its timer, 4 numbers, each 5 in truth; empty: it is not one. Its
             ``tick_cdeg`` is the angle turned in a tick of the timer, and ``class_shares`` are not used.
-        count_gain: Speed of a counting encoder's reading between edges, relative to that of the count before.
+        count_gain: Speed of a counting encoder's reading between edges, relative to that of the counts before.
         count_zero_cdeg: Reading at the beginning of the first count, 0 to 19 hundredths of a degree.
     """
 
@@ -81,9 +84,8 @@ class EncoderSpec:
             (abs(self.rate_offset_rpm) <= 3.0, f"rate_offset_rpm must be at most 3 either way (the manual's tolerance), got {self.rate_offset_rpm}"),
             class_rule(self.class_shares),
             (
-                not self.counts_cdeg
-                or (len(self.counts_cdeg) == COUNTS and min(self.counts_cdeg) > 0.0 and abs(sum(self.counts_cdeg) - CLASSES) <= 0.01),
-                f"counts_cdeg must be {COUNTS} numbers above 0 with a sum of {CLASSES}, got {list(self.counts_cdeg)}",
+                not self.counts_cdeg or (len(self.counts_cdeg) == COUNTS and all(1.0 <= width <= 10.0 for width in self.counts_cdeg)),
+                f"counts_cdeg must be {COUNTS} numbers of 1 to 10, got {list(self.counts_cdeg)}",
             ),
             (not self.counts_cdeg or self.tick_cdeg > 0.0, "tick_cdeg of a counting encoder must be above 0, got 0"),
             (0 <= self.count_zero_cdeg < CLASSES, f"count_zero_cdeg must be 0 to {CLASSES - 1}, got {self.count_zero_cdeg}"),
@@ -132,8 +134,9 @@ class Encoder(NamedTuple):
         noise_cdeg: Standard deviation of white noise.
         slow_noise_cdeg: Standard deviation of slow noise.
         slow_noise_sequences: Firing sequences between its values.
-        edge_cdeg: ``float64[21]``, angle at which each class begins, from the first one's; ``float64[5]``, at which each count does, without the mean error
-            of the reading; empty: each class is 0.01 deg wide.
+        edge_cdeg: ``float64[21]``, angle at which each class begins, from the first one's; empty: each class is 0.01 deg wide.
+        counts_cdeg: ``EncoderSpec.counts_cdeg``, ``float64[4]``; empty: it is no counting encoder.
+        begin_cdeg: Angle at which the first count begins, so that the mean error of the reading is 0.
         curve_cdeg: ``float64[513]``, error at angles from 0 to a turn; empty: none.
         count_gain: ``EncoderSpec.count_gain``.
         count_zero_cdeg: ``EncoderSpec.count_zero_cdeg``.
@@ -146,6 +149,8 @@ class Encoder(NamedTuple):
     slow_noise_cdeg: float
     slow_noise_sequences: int
     edge_cdeg: npt.NDArray[np.float64]
+    counts_cdeg: npt.NDArray[np.float64]
+    begin_cdeg: float
     curve_cdeg: npt.NDArray[np.float64]
     count_gain: float
     count_zero_cdeg: int
@@ -155,18 +160,20 @@ class Encoder(NamedTuple):
 
 def no_encoder() -> Encoder:
     """Placeholder encoder of a sensor without one."""
-    return Encoder(0.0, 0.0, 0.0, 1, np.zeros(0), np.zeros(0), 1.0, 0, np.uint64(0), 0)
+    return Encoder(0.0, 0.0, 0.0, 1, np.zeros(0), np.zeros(0), 0.0, np.zeros(0), 1.0, 0, np.uint64(0), 0)
 
 
 def build_encoder(spec: EncoderSpec, *, seed: int, stream: int) -> Encoder:
     """Build the kernel-side encoder; ``stream`` is the sensor's number within the rig."""
-    edge_cdeg = _count_edges_cdeg(spec) if spec.counts_cdeg else _edges_cdeg(spec.class_shares)
+    counts_cdeg = np.array(spec.counts_cdeg, np.float64)
     return Encoder(
         tick_cdeg=spec.tick_cdeg,
         noise_cdeg=spec.noise_cdeg,
         slow_noise_cdeg=spec.slow_noise_cdeg,
         slow_noise_sequences=int(spec.slow_noise_sequences),
-        edge_cdeg=edge_cdeg,
+        edge_cdeg=_edges_cdeg(() if spec.counts_cdeg else spec.class_shares),
+        counts_cdeg=counts_cdeg,
+        begin_cdeg=spec.count_zero_cdeg + (_mean_error_cdeg(counts_cdeg, spec.tick_cdeg, spec.count_gain) if counts_cdeg.size else 0.0),
         curve_cdeg=curve_cdeg(spec.curve) if spec.curve else np.zeros(0),
         count_gain=spec.count_gain,
         count_zero_cdeg=spec.count_zero_cdeg,
@@ -184,13 +191,11 @@ def _edges_cdeg(shares: tuple[float, ...]) -> npt.NDArray[np.float64]:
     return np.asarray(edge + np.sum(np.diff(edge) * (np.arange(CLASSES) - middle)) / CLASSES)
 
 
-def _count_edges_cdeg(spec: EncoderSpec) -> npt.NDArray[np.float64]:
-    """``Encoder.edge_cdeg`` of a counting encoder, placed so that the mean error is 0."""
-    edge = np.concatenate(([0.0], np.cumsum(spec.counts_cdeg)))
+def _mean_error_cdeg(counts_cdeg: npt.NDArray[np.float64], tick_cdeg: float, gain: float) -> float:
+    """Mean error of a counting encoder's reading over angles and phases of the timer."""
     angle = np.arange(_MEAN_POINTS) * (CLASSES / _MEAN_POINTS)
-    chance = np.arange(_MEAN_POINTS) * _GOLDEN_RATIO % 1.0
-    read = [_counted(edge, spec.tick_cdeg, spec.count_gain, value, share) for value, share in zip(angle, chance, strict=True)]
-    return np.asarray(edge + spec.count_zero_cdeg + float(np.mean(read - angle)))
+    phase = np.arange(_MEAN_POINTS) * _GOLDEN_RATIO % 1.0
+    return float(np.mean([_counted(counts_cdeg, tick_cdeg, gain, *each) - each[0] for each in zip(angle, phase, strict=True)]))
 
 
 def curve_cdeg(curve: tuple[tuple[float, float], ...]) -> npt.NDArray[np.float64]:
@@ -219,15 +224,14 @@ def _slow_noise(encoder: Encoder, sequence: int) -> float:
 
 
 @borrowing_kernel
-def _counted(edge: npt.NDArray[np.float64], tick_cdeg: float, gain: float, within_cdeg: float, chance: float) -> int:
-    """Reading of a counting encoder beyond its first edge, at an angle within its counts; ``chance`` is where in a tick of the timer an edge falls, 0 to 1."""
-    count = 0
-    while count < _COUNTS - 1 and within_cdeg >= edge[count + 1] - edge[0]:
-        count += 1
-    before = (count + _COUNTS - 1) % _COUNTS
-    ticks = max(np.floor((edge[before + 1] - edge[before]) / tick_cdeg + chance), 1.0)
-    gone = (within_cdeg - edge[count] + edge[0]) * gain * _COUNT_CDEG / (ticks * tick_cdeg)
-    return _COUNT_CDEG * count + min(int(gone), _COUNT_CDEG - 1)
+def _counted(counts: npt.NDArray[np.float64], tick_cdeg: float, gain: float, turned_cdeg: float, phase: float) -> int:
+    """Reading of a counting encoder at an angle from the beginning of a first count; ``phase`` is where in a tick of the timer the last edge falls, 0 to 1."""
+    count = int(np.floor(turned_cdeg / _COUNT_CDEG))
+    last, before = counts[(count + _COUNTS - 1) % _COUNTS] / tick_cdeg, counts[(count + _COUNTS - 2) % _COUNTS] / tick_cdeg
+    lasted = -np.floor(phase - last)
+    ticks = max(lasted + _TREND * (2.0 * lasted + np.floor(phase - last - before)), 1.0)
+    gone = (turned_cdeg - count * _COUNT_CDEG) * gain * _COUNT_CDEG / (ticks * tick_cdeg)
+    return count * _COUNT_CDEG + min(int(gone), _COUNT_CDEG - 1)
 
 
 @borrowing_kernel
@@ -236,12 +240,11 @@ def encoder_code(encoder: Encoder, angle_cdeg: float, sequence: int) -> int:
     read_cdeg = angle_cdeg
     if encoder.noise_cdeg > 0.0:
         read_cdeg += encoder.noise_cdeg * normal(encoder.seed, encoder.stream, sequence, _NOISE)
+    if encoder.counts_cdeg.size > 0:
+        phase = uniform(encoder.seed, encoder.stream, sequence, _TIMER)
+        counted = _counted(encoder.counts_cdeg, encoder.tick_cdeg, encoder.count_gain, read_cdeg - encoder.begin_cdeg, phase)
+        return int(encoder.count_zero_cdeg + counted) % TURN_CDEG
     edge = encoder.edge_cdeg
-    if edge.size == _COUNTS + 1:
-        period = np.floor((read_cdeg - edge[0]) / _CLASSES)
-        chance = uniform(encoder.seed, encoder.stream, sequence, _TIMER)
-        counted = _counted(edge, encoder.tick_cdeg, encoder.count_gain, read_cdeg - period * _CLASSES - edge[0], chance)
-        return int(period * _CLASSES + encoder.count_zero_cdeg + counted) % TURN_CDEG
     if encoder.tick_cdeg > 0.0:
         read_cdeg = encoder.tick_cdeg * np.floor(read_cdeg / encoder.tick_cdeg + 0.5)
     if edge.size == 0:

@@ -27,6 +27,7 @@ class UnitSpread:
         encoder: Encoder of a unit, one entry for each measured rate, in place of the model's; empty: the model's. The classes of a unit's azimuths begin
             anywhere, and the phases of its curve are drawn.
         encoder_noise_ratio: Least and largest white noise of a unit's encoder, relative to that of ``encoder``, evenly on a logarithmic scale; 0: as there.
+        counts_scatter_cdeg: Standard deviation of the counts of a unit's counting encoder about those of ``encoder``.
         curve_ratio: Standard deviation, on a logarithmic scale, of a unit's amplitudes of the curve about those of ``encoder``.
         rate_jitter: Largest oscillations of the rotation rate, half of which is the least; None: the model's.
         slow_rpm: Rates up to this one have further oscillations; 0: none.
@@ -54,6 +55,7 @@ class UnitSpread:
     rate_offset_ratio: float = 0.0
     encoder: tuple[EncoderSpec, ...] = ()
     encoder_noise_ratio: tuple[float, float] = (0.0, 0.0)
+    counts_scatter_cdeg: float = 0.0
     curve_ratio: float = 0.0
     rate_jitter: RateJitterSpec | None = None
     slow_rpm: int = 0
@@ -75,7 +77,7 @@ class UnitSpread:
         yield all(abs(ppm) <= 1000.0 for ppm in self.stamp_ppm), f"stamp_ppm must be -1000 to 1000, got {list(self.stamp_ppm)}"
         is_byte = all(len(unit) > 0 and all(1 <= byte <= 255 for byte in unit) for unit in self.baselines)
         yield is_byte, "baselines must be lists of 1 to 255"
-        yield from within(self, stamp_wander_s=(0.001, 100), slow_rpm=(0, 10_000))
+        yield from within(self, stamp_wander_s=(0.001, 100), slow_rpm=(0, 10_000), counts_scatter_cdeg=(0, 1))
         for name, most in (
             ("laser_bias_m", 1.0),
             ("encoder_noise_ratio", 10.0),

@@ -132,10 +132,10 @@ class Material(MaterialSpec):
 DEFAULTS: dict[str, Material] = {
     material.name: material
     for material in (
-        Material(name="asphalt", reflectivity=17, texture=0.1, texture_m=0.1, relief_m=0.004),
+        Material(name="asphalt", reflectivity=17, texture=0.04, texture_m=0.1, relief_m=0.004),
         Material(name="asphalt_new", reflectivity=8, texture=0.08, texture_m=0.1, relief_m=0.003),
         Material(name="concrete", reflectivity=35, texture=0.12, texture_m=0.2, relief_m=0.004),
-        Material(name="grass", reflectivity=50, texture=0.2, texture_m=0.2, relief_m=0.012),
+        Material(name="grass", reflectivity=50, texture=0.15, texture_m=0.2, relief_m=0.012),
         Material(name="soil", reflectivity=25, texture=0.2, texture_m=0.1, relief_m=0.006),
         Material(name="gravel", reflectivity=25, texture=0.25, texture_m=0.1, relief_m=0.008),
         Material(name="snow", reflectivity=85, texture=0.04, texture_m=0.8, relief_m=0.005),
@@ -143,10 +143,10 @@ DEFAULTS: dict[str, Material] = {
         Material(name="paint_white", reflectivity=70, texture=0.03, texture_m=1.0, gloss=0.3, relief_m=0.001),
         Material(name="paint_silver", reflectivity=40, texture=0.03, texture_m=1.0, gloss=0.5, relief_m=0.001),
         Material(name="paint_black", reflectivity=5, texture=0.05, texture_m=0.2, gloss=0.5, relief_m=0.001),
-        Material(name="brick", reflectivity=45, texture=0.1, texture_m=0.1, relief_m=0.004),
+        Material(name="brick", reflectivity=45, texture=0.06, texture_m=0.1, relief_m=0.004),
         Material(name="plaster", reflectivity=85, texture=0.04, texture_m=0.2, relief_m=0.0035),
         Material(name="road_marking", reflectivity=60, texture=0.1, texture_m=0.2, relief_m=0.003),
-        Material(name="wood", reflectivity=50, texture=0.1, texture_m=0.1, relief_m=0.0035),
+        Material(name="wood", reflectivity=50, texture=0.08, texture_m=0.1, relief_m=0.0035),
         Material(name="rubber", reflectivity=4, texture=0.06, texture_m=0.1, relief_m=0.004),
         # High-intensity sheet, 250 cd/lx/m2, equals about 785 times a white diffuse surface; 101 + 154 ln(785)/ln(1000), see sensor.response.
         Material(name="retro_sign", reflectivity=250),

@@ -32,7 +32,7 @@ BUILT_IN_MATERIALS: dict[str, Material] = DEFAULTS | {
         Material(name="number_plate", reflectivity=180),
         Material(name="paint_blue", reflectivity=20, texture=0.03, texture_m=1.0, gloss=0.5, relief_m=0.001),
         Material(name="paint_red", reflectivity=55, texture=0.03, texture_m=1.0, gloss=0.5, relief_m=0.001),
-        Material(name="sandstone", reflectivity=55, texture=0.12, texture_m=0.5, relief_m=0.004),
+        Material(name="sandstone", reflectivity=55, texture=0.08, texture_m=0.5, relief_m=0.004),
         Material(name="screen", reflectivity=4, gloss=0.6, flaw_ratio=0.5, flaw_m=0.1),
         Material(name="skin", reflectivity=60),
         Material(name="tiles", reflectivity=30, texture=0.1, texture_m=0.3, relief_m=0.003),

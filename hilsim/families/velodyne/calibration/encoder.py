@@ -176,8 +176,7 @@ def _changed(entry: EncoderSpec, draw: np.random.Generator) -> EncoderSpec:
     noise, slow, gain = 0.03 * size * draw.standard_normal(3)
     counts = np.array(entry.counts_cdeg)
     if counts.size:
-        counts = np.maximum(counts + 0.05 * size * draw.standard_normal(counts.size), 1.0)
-        counts *= CLASSES / counts.sum()
+        counts = np.clip(counts + 0.05 * size * draw.standard_normal(counts.size), 1.0, 10.0)
     return replace(
         entry,
         noise_cdeg=round(max(entry.noise_cdeg + float(noise), 0.0), 4),
@@ -191,18 +190,19 @@ def _distances(rotation: Rotation, entry: EncoderSpec) -> tuple[float, float]:
     """How far the azimuths of an encoder are from those of a recording, and the total variation of their increments alone."""
     made = _simulated(rotation, entry)
     real, of_made = _figures(rotation.azimuth_cdeg, rotation.step_cdeg), _figures(made, rotation.step_cdeg)
-    increments, classes = (float(np.abs(a - b).sum()) / 2.0 for a, b in zip(real[:2], of_made[:2], strict=True))
-    return increments + classes + 0.3 * float(np.abs(real[2] - of_made[2]).sum()), increments
+    off = real[0] - of_made[0]
+    both, increments, of_five = (float(np.abs(shares).sum()) / 2.0 for shares in (off, off.sum(axis=0), off.sum(axis=1).reshape(-1, 5).sum(axis=0)))
+    return 2.0 * both + of_five + 0.3 * float(np.abs(real[1] - of_made[1]).sum()), increments
 
 
-def _figures(azimuth_cdeg: Ints, mean_cdeg: float) -> tuple[Doubles, Doubles, Doubles]:
-    """Shares of the increments about their mean, shares of the classes of azimuths, and the increments' autocorrelations at lags 1 and 2 and scatter."""
+def _figures(azimuth_cdeg: Ints, mean_cdeg: float) -> tuple[Doubles, Doubles]:
+    """Joint shares of the azimuths' classes and the increments before them, and the increments' autocorrelations at lags 1 and 2 and scatter."""
     step = wrapped_cdeg(np.diff(azimuth_cdeg))
     place = np.clip(step - round(mean_cdeg) + _STEPS // 2, 0, _STEPS - 1)
     off = step - step.mean()
     lags = np.array([(off[lag:] * off[:-lag]).mean() for lag in (1, 2)]) / max(float((off * off).mean()), 1e-12)
-    classes = np.bincount(azimuth_cdeg % CLASSES, minlength=CLASSES) / azimuth_cdeg.size
-    return np.bincount(place, minlength=_STEPS) / step.size, classes, np.append(lags, off.std())
+    joint = np.bincount(azimuth_cdeg[1:] % CLASSES * _STEPS + place, minlength=CLASSES * _STEPS) / step.size
+    return joint.reshape(CLASSES, _STEPS), np.append(lags, off.std())
 
 
 def _simulated(rotation: Rotation, entry: EncoderSpec) -> Ints:

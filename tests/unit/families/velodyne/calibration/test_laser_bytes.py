@@ -67,15 +67,19 @@ def known_sd(laser, byte):
     return reported_sd(byte, LEVELS[laser] + RATIOS[laser] * byte, columns(STEPS[laser]))
 
 
-def learned_from(unit, seed):
-    return calibrate([read_recording(datagrams(emulated(unit, bytes_=WALLS, seed=seed), PACKETS), name="emulated")], SPEC)
+def learned_from(unit, seed, packets=PACKETS):
+    return calibrate([read_recording(datagrams(emulated(unit, bytes_=WALLS, seed=seed), packets), name="emulated")], SPEC)
+
+
+def known_unit():
+    curves = [tuple((byte, known_sd(laser, byte)) for byte in (2.0, 5.0, 10.0, 20.0, 40.0, 60.0, 90.0)) for laser in range(16)]
+    lasers = tuple(LaserUnitSpec(byte_edges=tuple(edges_of(step)), byte_noise=curve) for step, curve in zip(STEPS, curves, strict=True))
+    return UnitSpec(laser=lasers)
 
 
 @pytest.fixture(scope="module")
 def found():
-    curves = [tuple((byte, known_sd(laser, byte)) for byte in (2.0, 5.0, 10.0, 20.0, 40.0, 60.0, 90.0)) for laser in range(16)]
-    lasers = tuple(LaserUnitSpec(byte_edges=tuple(edges_of(step)), byte_noise=curve) for step, curve in zip(STEPS, curves, strict=True))
-    return learned_from(UnitSpec(laser=lasers), seed=11)
+    return learned_from(known_unit(), seed=11)
 
 
 @compiled_only
@@ -102,9 +106,10 @@ def known_in_both(found, again):
 
 
 @compiled_only
-def test_a_recording_of_the_learned_unit_gives_the_same_bytes_and_noise(found):
+def test_a_recording_of_the_learned_unit_gives_the_same_bytes_and_noise():
+    found = learned_from(known_unit(), seed=11, packets=2 * PACKETS)
     unit = parse_table(UnitSpec, tomllib.loads(unit_toml(found, "0")), "unit.toml")
-    again = learned_from(unit, seed=99).learned.lasers
+    again = learned_from(unit, seed=99, packets=2 * PACKETS).learned.lasers
     assert (
         sum(
             len({byte for byte, _ in first["byte_edges"]} & {byte for byte, _ in second["byte_edges"]})
