@@ -95,7 +95,7 @@ def ask_at_once(path, changes):
         lines.flush()
         for number in range(len(changes)):
             answer = json.loads(lines.readline())
-            assert (answer["id"], answer["ok"]) == (number, True)
+            assert (answer["id"], answer["ok"]) == (number, True), answer
             yield answer["at_s"], answer["sensors"]
 
 

@@ -82,7 +82,7 @@ def unit_of(setting: LidarSetting, *, seed: int) -> Unit:
     lasers = learned.laser or (LaserUnitSpec(),) * spec.laser_count
     bias = draws.laser_biases_m(spread, spec.laser_count) + laser_biases_m(spec, seed=seed, stream=setting.stream)
     spec, setup = setting.family.of_unit(spec, setup, learned, spread, draws)
-    spec = replace(spec, signal=draws.signal(spread, spec.signal, learned.ripple_m))
+    spec = replace(spec, signal=draws.signal(spread, spec.signal, learned))
     elevations_deg, azimuths_deg = draws.direction_errors_deg(spread, len(lasers))
     return Unit(
         spec=spec,

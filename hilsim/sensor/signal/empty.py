@@ -18,9 +18,9 @@ def with_own_empty_bytes(lasers: LaserSignals, baseline: npt.NDArray[np.uint8], 
         baseline: ``uint8[c]``, most frequent byte of each laser's empty firings.
         baseline_ratio: ``float64[c]``, share of them with this byte; NaN: what the other bytes leave.
         empty_ratio: ``float64[c, 256]``, shares of the other bytes. Where they and the baseline's do not make 1, they are scaled, as rare bytes are left out;
-            a laser without a share of any other byte keeps its figures.
+            a laser without a share of any other byte keeps its figures, unless the baseline's is 1.
     """
-    is_known = np.asarray((empty_ratio > 0.0).any(axis=1))
+    is_known = np.asarray((empty_ratio > 0.0).any(axis=1) | (baseline_ratio == 1.0))
     if not is_known.any():
         return lasers
     table = np.repeat(baseline[:, None], _PLACES, axis=1)

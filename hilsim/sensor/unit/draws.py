@@ -10,6 +10,7 @@ import numpy.typing as npt
 from hilsim.rng import Purpose, normal, uniform
 from hilsim.sensor.response import CHANNELS_PER_STREAM
 from hilsim.sensor.signal.spec import SignalSpec
+from hilsim.sensor.unit.spec import UnitSpec
 from hilsim.sensor.unit.spread import UnitSpread
 
 Doubles = npt.NDArray[np.float64]
@@ -89,18 +90,18 @@ class UnitDraws(NamedTuple):
         chosen = spread.stamp_ppm[int(self.uniform(1, Purpose.UNIT_CLOCK) * len(spread.stamp_ppm))]
         return chosen + spread.stamp_scatter_ppm * self.normal(2, Purpose.UNIT_CLOCK)
 
-    def signal(self, spread: UnitSpread, of_model: SignalSpec, ripple_m: float | None) -> SignalSpec:
-        """The receiver's signal of the unit: the model's, but for what differs between units; ``ripple_m`` is a known ripple."""
+    def signal(self, spread: UnitSpread, of_model: SignalSpec, learned: UnitSpec) -> SignalSpec:
+        """The receiver's signal of the unit: the model's, but for what differs between units, or what is known of this one."""
         straddle, empty, lost = spread.straddle_ratio, spread.empty_byte_ratio, spread.lost_byte_ratio
-        changes, one_sided = spread.changes_per_byte, spread.one_sided_ratio
+        changes, one_sided, known = spread.changes_per_byte, spread.one_sided_ratio, learned.one_sided_ratio
         return replace(
             of_model,
             correction_straddle_ratio=self._even(straddle, 0, Purpose.UNIT_SIGNAL) or of_model.correction_straddle_ratio,
             empty_byte_ratio=self.logarithmic(empty, 1, Purpose.UNIT_SIGNAL) or of_model.empty_byte_ratio,
             lost_byte_ratio=self.logarithmic(lost, 2, Purpose.UNIT_SIGNAL) or of_model.lost_byte_ratio,
             correction_changes_per_byte=self.logarithmic(changes, 3, Purpose.UNIT_SIGNAL) or of_model.correction_changes_per_byte,
-            one_sided_ratio=self.logarithmic(one_sided, 4, Purpose.UNIT_SIGNAL) or of_model.one_sided_ratio,
-            ripple_m=of_model.ripple_m * self._even(_RIPPLE_RATIO, 3, Purpose.SIGNAL_UNIT) if ripple_m is None else ripple_m,
+            one_sided_ratio=(self.logarithmic(one_sided, 4, Purpose.UNIT_SIGNAL) or of_model.one_sided_ratio) if known is None else known,
+            ripple_m=of_model.ripple_m * self._even(_RIPPLE_RATIO, 3, Purpose.SIGNAL_UNIT) if learned.ripple_m is None else learned.ripple_m,
         )
 
     def _even(self, limits: tuple[float, float], index: int, purpose: Purpose) -> float:

@@ -85,6 +85,7 @@ class UnitSpec:
         position: The position packet stream.
         range_noise_ratio: White noise of its ranges, relative to the model's.
         ripple_m: Amplitude of its ripple, in place of one drawn about ``SignalSpec.ripple_m``.
+        one_sided_ratio: ``SignalSpec.one_sided_ratio`` of it.
         byte_noise: Standard deviation of the reflectivity byte by byte: pairs of a byte and the standard deviation there, linear in between.
         response: Ratio of reflectivities to those that the model reports, by range: pairs of a range in metres and the ratio there, linear in between. Only
             what the unit reports of a surface changes, not whether it detects the surface.
@@ -102,6 +103,7 @@ class UnitSpec:
     position: PositionSpec | None = None
     range_noise_ratio: float | None = None
     ripple_m: float | None = None
+    one_sided_ratio: float | None = None
     byte_noise: tuple[tuple[float, float], ...] = ()
     response: tuple[tuple[float, float], ...] = ()
     laser: tuple[LaserUnitSpec, ...] = ()
@@ -109,7 +111,7 @@ class UnitSpec:
     def __post_init__(self) -> None:
         require(
             *within(self, oscillator_ppm=(-1000, 1000), stamp_ppm=(-1000, 1000), stamp_wander_us=(0, 100), range_noise_ratio=(0, 10)),
-            *within(self, ripple_m=(0, 0.1)),
+            *within(self, ripple_m=(0, 0.1), one_sided_ratio=(0, 1)),
             (not self.mac or _is_mac(self.mac), f'mac must be like "60:76:88:10:2f:6f", got "{self.mac}"'),
             (0.0 <= (self.phase_deg or 0.0) < 360.0, f"phase_deg must be 0 to less than 360, got {self.phase_deg}"),
             _byte_noise_rule(self.byte_noise),

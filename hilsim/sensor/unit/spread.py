@@ -78,17 +78,9 @@ class UnitSpread:
         is_byte = all(len(unit) > 0 and all(1 <= byte <= 255 for byte in unit) for unit in self.baselines)
         yield is_byte, "baselines must be lists of 1 to 255"
         yield from within(self, stamp_wander_s=(0.001, 100), slow_rpm=(0, 10_000), counts_scatter_cdeg=(0, 1))
-        for name, most in (
-            ("laser_bias_m", 1.0),
-            ("encoder_noise_ratio", 10.0),
-            ("slow_per_turn_ratio", 0.2),
-            ("straddle_ratio", 1.0),
-            ("empty_byte_ratio", 1.0),
-            ("lost_byte_ratio", 1.0),
-            ("changes_per_byte", 10.0),
-            ("one_sided_ratio", 1.0),
-            ("range_noise_ratio", 10.0),
-        ):
+        up_to_10 = dict.fromkeys(("encoder_noise_ratio", "changes_per_byte", "range_noise_ratio"), 10.0)
+        up_to_1 = dict.fromkeys(("laser_bias_m", "straddle_ratio", "empty_byte_ratio", "lost_byte_ratio", "one_sided_ratio"), 1.0)
+        for name, most in (up_to_10 | up_to_1 | {"slow_per_turn_ratio": 0.2}).items():
             low, high = getattr(self, name)
             yield (
                 0.0 <= low <= high <= most and (low > 0.0 or high == 0.0),

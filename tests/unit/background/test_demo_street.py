@@ -144,5 +144,5 @@ def test_with_the_sensors_own_noise_the_map_lies_on_the_street(beside, analytic)
 def test_the_driving_lidar_of_the_demo_is_refused(street):
     lidar, _ = street
     (first, _, last), _, _ = counted(without_noise(lidar), [(0.0, 0.5), (0.5, 1.0), (1.0, 1.5)])
-    with pytest.raises(CaptureError, match=r"the drive: 3\d.\d% of 2\d,\d+ cells became nearer and 1\d.\d% farther .* the sensor must not move"):
+    with pytest.raises(CaptureError, match=r"the drive: 3\d.\d% of 2\d,\d+ cells became nearer and 2\d.\d% farther .* the sensor must not move"):
         check_standing(first, last, "the drive")

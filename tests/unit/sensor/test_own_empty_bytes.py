@@ -27,9 +27,10 @@ def shares_of_table(found, laser):
     return dict(zip(byte.tolist(), (count / count.sum()).round(2).tolist(), strict=True))
 
 
-def test_a_laser_without_other_bytes_keeps_its_figures():
+def test_a_laser_without_other_bytes_keeps_its_figures_unless_all_its_empty_firings_have_the_baseline():
     found = with_own_empty_bytes(lasers(), BASELINE, np.array([0.97, 1.0]), np.zeros((2, 256)))
-    assert not found.has_empty_bytes.any()
+    assert found.has_empty_bytes.tolist() == [False, True]
+    assert shares_of_table(found, 1) == {int(BASELINE[1]): 1.0}
 
 
 def test_empty_firings_have_their_bytes_as_often_as_the_unit_has():

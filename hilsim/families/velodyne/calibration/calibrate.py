@@ -13,7 +13,7 @@ from hilsim.families.velodyne.calibration.figures import Figure, Learned
 from hilsim.families.velodyne.calibration.laser_bytes import learn_laser_bytes
 from hilsim.families.velodyne.calibration.lasers import learn_lasers
 from hilsim.families.velodyne.calibration.recording import Firings, Recording
-from hilsim.families.velodyne.calibration.signal import learn_empty, learn_gains, learn_range_codes
+from hilsim.families.velodyne.calibration.signal import learn_empty, learn_gains, learn_one_sided, learn_range_codes
 from hilsim.families.velodyne.calibration.surfaces import rays_of
 from hilsim.families.velodyne.specs import VelodyneSpec
 
@@ -61,6 +61,7 @@ def calibrate(recordings: Sequence[Recording], spec: VelodyneSpec) -> Calibratio
     learn_encoder(recordings, spec, learned)
     learn_positions(recordings, spec.position.latency_us, learned)
     learn_empty(firings, learned)
+    learn_one_sided(recordings, learned)
     rays = [rays_of(cells_of(part, lasers), recording.model.geometry) for recording, part in zip(recordings, visits, strict=True)]
     planes = learn_lasers(rays, lasers, learned)
     repeats = repeats_of(visits)

@@ -192,7 +192,7 @@ def _distances(rotation: Rotation, entry: EncoderSpec) -> tuple[float, float]:
     real, of_made = _figures(rotation.azimuth_cdeg, rotation.step_cdeg), _figures(made, rotation.step_cdeg)
     off = real[0] - of_made[0]
     both, increments, of_five = (float(np.abs(shares).sum()) / 2.0 for shares in (off, off.sum(axis=0), off.sum(axis=1).reshape(-1, 5).sum(axis=0)))
-    return 2.0 * both + of_five + 0.3 * float(np.abs(real[1] - of_made[1]).sum()), increments
+    return 2.0 * both + of_five + float(np.abs(real[1] - of_made[1]).sum()), increments
 
 
 def _figures(azimuth_cdeg: Ints, mean_cdeg: float) -> tuple[Doubles, Doubles]:

@@ -6,13 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 from hilsim.families.velodyne.calibration.figures import Learned
-from hilsim.families.velodyne.calibration.recording import Firings
+from hilsim.families.velodyne.calibration.recording import Firings, Recording
 from hilsim.families.velodyne.calibration.surfaces import Rays
 
 Doubles = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 _MIN_EMPTY = 30
-_MIN_SHARE = 0.003
+_MIN_FIRINGS = 10_000
 _MAX_OTHERS = 40
 _MIN_CODES = 24
 _MAX_CODES = 100
@@ -37,7 +37,7 @@ def learn_empty(firings: Sequence[Firings], learned: Learned) -> None:
     for laser in known.tolist():
         share = counts[laser] / total[laser]
         baseline = int(np.argmax(share))
-        others = [byte for byte in np.argsort(-share, kind="stable") if byte != baseline and share[byte] >= _MIN_SHARE][:_MAX_OTHERS]
+        others = [byte for byte in np.argsort(-share, kind="stable") if byte != baseline and share[byte] > 0.0][:_MAX_OTHERS]
         learned.lasers[laser] |= {"baseline": baseline, "baseline_ratio": round(float(share[baseline]), 4)}
         if others:
             learned.lasers[laser]["empty_bytes"] = [[int(byte), round(float(share[byte]), 4)] for byte in others]
@@ -55,6 +55,21 @@ def learn_empty(firings: Sequence[Firings], learned: Learned) -> None:
         int(total[known].sum()),
         note=f"{missing} lasers not learned: fewer than {_MIN_EMPTY} empty firings" if missing else "",
     )
+
+
+def learn_one_sided(recordings: Sequence[Recording], learned: Learned) -> None:
+    """Learn how many firings in dual mode have nothing in the block of the strongest return, though they have a last one."""
+    pairs = missing = 0
+    for recording in recordings:
+        if recording.mode.is_dual:
+            distance = recording.packets["blocks"]["channels"]["distance"]
+            last, strongest = distance[:, ::2] > 0, distance[:, 1::2] > 0
+            pairs, missing = pairs + int((last | strongest).sum()), missing + int((last & ~strongest).sum())
+    if pairs < _MIN_FIRINGS:
+        learned.lack("one_sided_ratio", f"at least {_MIN_FIRINGS} firings with a return in dual mode are needed, got {pairs}", pairs)
+        return
+    learned.keys["one_sided_ratio"] = round(missing / pairs, 5)
+    learned.add("one_sided_ratio", f"{100 * missing / pairs:.2f} %", pairs, note="firings with the last return alone")
 
 
 def learn_range_codes(firings: Sequence[Firings], learned: Learned) -> Ints:

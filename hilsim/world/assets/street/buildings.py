@@ -8,7 +8,7 @@ from hilsim.world.scene.mesh import Mesh
 
 GROUND_FLOOR_M = 3.4
 _PLINTH_M = 0.15
-_RECESS_M = 0.18
+_RECESS_M = 0.08
 _EAVES_M = 0.4
 _PARAPET_M = 0.5
 _PARAPET_WIDTH_M = 0.3

@@ -182,7 +182,7 @@ class _Street:
         self._add_furniture(block)
 
     def _add_houses(self, block: int) -> None:
-        """Add two rows of buildings with their backs to a yard; a missing building leaves a passage."""
+        """Add two rows of buildings with one front each and their backs to a yard; a missing building leaves a passage."""
         dice = self._dice(_Stream.BLOCK + block)
         (cx, cy) = _block_centre(block)
         half_x, half_y = 0.5 * BLOCK_M[0] - PAVEMENT_M, 0.5 * BLOCK_M[1] - PAVEMENT_M
@@ -191,10 +191,10 @@ class _Street:
             edges = _split(dice, -half_x, half_x)
             for place, (west, east) in enumerate(edges):
                 style = office(dice) if modern or dice.chance(0.2) else town_house(dice)
-                depth, setback, door = dice.number(10.5, 13.5), dice.number(0.0, 0.5), dice.number(0.0, 0.999)
+                depth, door = dice.number(10.5, 13.5), dice.number(0.0, 0.999)
                 if len(edges) > 2 and 0 < place < len(edges) - 1 and dice.chance(0.15):
                     continue
-                south, north = (-half_y + setback, -half_y + depth) if side == "s" else (half_y - depth, half_y - setback)
+                south, north = (-half_y, -half_y + depth) if side == "s" else (half_y - depth, half_y)
                 sides = side + ("w" if place == 0 else "") + ("e" if place == len(edges) - 1 else "")
                 mesh = building(style, (cx + west, cy + south), (cx + east, cy + north), sides, door)
                 self.add(mesh, StreetLabel.BUILDING, f"building {block}{side}{place}")

@@ -9,7 +9,7 @@ from hilsim.config.parse import parse_table
 from hilsim.emulator.identity.unit import unit_of
 from hilsim.errors import CaptureError
 from hilsim.families.velodyne.calibration.calibrate import calibrate
-from hilsim.families.velodyne.calibration.recording import read_recording
+from hilsim.families.velodyne.calibration.recording import Firings, read_recording
 from hilsim.families.velodyne.calibration.report import render_lines, to_json, unit_toml
 from hilsim.sensor.unit.spec import UnitSpec
 from hilsim.world.geometry.tracks import linear_track
@@ -112,6 +112,27 @@ def test_a_recording_gives_the_response_of_the_unit_to_range_back():
     assert place.max() - place.min() > 1.9
     expected = np.interp(place, *np.array(known).T)
     np.testing.assert_allclose(ratio / ratio.mean(), expected / expected.mean(), rtol=0.04)
+
+
+@compiled_only
+def test_a_recording_in_dual_mode_gives_the_share_of_firings_with_the_last_return_alone_back():
+    learned = learned_from(emulated(UnitSpec(one_sided_ratio=0.02), return_mode="dual"), 500).learned
+    assert learned.keys["one_sided_ratio"] == pytest.approx(0.02, rel=0.1)
+
+
+@compiled_only
+def test_a_recording_of_one_return_says_nothing_about_missing_ones(found):
+    assert "one_sided_ratio" not in found.learned.keys
+    assert "in dual mode are needed, got 0" in next(figure.reason for figure in found.figures if figure.name == "one_sided_ratio")
+
+
+@compiled_only
+def test_empty_bytes_of_any_share_are_learned(found, lidar):
+    firings = Firings(read_recording(datagrams(lidar, PACKETS), name="emulated"))
+    counts = firings.byte_counts(firings.distance == 0)
+    laser = int(counts.sum(axis=1).argmax())
+    keys = found.learned.lasers[laser]
+    assert {byte for byte, _ in keys["empty_bytes"]} == set(np.flatnonzero(counts[laser]).tolist()) - {keys["baseline"]}
 
 
 @compiled_only
