@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from hilsim.compilation.jit import constant, kernel
 from hilsim.config.parse import parse_table, read_toml
 from hilsim.config.profiles import profiles_directory
 from hilsim.families.velodyne.specs import VelodyneSpec
@@ -15,21 +16,43 @@ from hilsim.sensor.unit.encoder import EncoderSpec, RateJitterSpec, build_encode
 from tests.compiled import compiled_only
 
 PROFILE = parse_table(VelodyneSpec, read_toml(profiles_directory() / "sensors" / "vlp16.toml"), "vlp16")
-SEQUENCE_NS = 55_296
+SEQUENCE_NS = constant(55_296)
 SHARES = (*(0.04, 0.06) * 9, 0.01, 0.09)
+
+
+@kernel
+def read_head(head, encoder, azimuth_cdeg):
+    """Azimuths of consecutive blocks → ``int64[n]``."""
+    for block in range(azimuth_cdeg.size):
+        azimuth_cdeg[block] = head_reading_cdeg(head, encoder, 2 * block * SEQUENCE_NS, 2 * block)
+
+
+@kernel
+def read_angles(encoder, angle_cdeg, step, code):
+    """Readings of angles, every ``step``-th firing sequence → ``int64[n]``."""
+    for place in range(code.size):
+        code[place] = encoder_code(encoder, angle_cdeg[place], step * place)
+
+
+def codes_of(encoder, angle_cdeg, step=0):
+    code = np.zeros(angle_cdeg.size, np.int64)
+    read_angles(encoder, angle_cdeg, step, code)
+    return code
 
 
 def readings(spec, blocks, rate_rpm=600):
     """Azimuths of a head that turns as fast as the unit that the entry was measured on."""
     encoder = build_encoder(spec, seed=3, stream=1)
     head = build_head(rate_rpm=rate_rpm + spec.rate_offset_rpm, phase_deg=77.7, rate_jitter=RateJitterSpec(per_turn_ratio=0.001), seed=3, stream=1)
-    return np.array([head_reading_cdeg(head, encoder, 2 * block * SEQUENCE_NS, 2 * block) for block in range(blocks)])
+    azimuth_cdeg = np.zeros(blocks, np.int64)
+    read_head(head, encoder, azimuth_cdeg)
+    return azimuth_cdeg
 
 
 def test_classes_have_their_shares_and_the_mean_error_is_zero():
     encoder = build_encoder(EncoderSpec(rate_rpm=600, tick_cdeg=0.0, noise_cdeg=0.0, class_shares=SHARES), seed=1, stream=0)
     angle = np.arange(0.0, 36_000.0, 0.37)
-    code = np.array([encoder_code(encoder, value, 0) for value in angle])
+    code = codes_of(encoder, angle)
     np.testing.assert_allclose(np.bincount(code % 20, minlength=20) / code.size, SHARES, atol=1e-3)
     off = (code - angle + 18_000) % 36_000 - 18_000
     assert off.mean() == pytest.approx(0.0, abs=0.01)
@@ -72,10 +95,10 @@ def test_a_counting_encoder_is_exact_after_an_edge_and_waits_for_the_next_one():
     exact = EncoderSpec(rate_rpm=600, tick_cdeg=5.0, noise_cdeg=0.0, counts_cdeg=(5.0, 5.0, 5.0, 5.0))
     fast = replace(exact, count_gain=2.0, count_zero_cdeg=3)
     angle, encoder = np.arange(0.0, 36_000.0, 0.25), build_encoder(exact, seed=1, stream=0)
-    off = np.array([encoder_code(encoder, value, 0) - value for value in angle])
+    off = codes_of(encoder, angle) - angle
     assert np.abs((off + 18_000) % 36_000 - 18_000).max() <= 0.5
     encoder = build_encoder(fast, seed=1, stream=0)
-    code = np.array([encoder_code(encoder, value, 0) for value in angle])
+    code = codes_of(encoder, angle)
     np.testing.assert_allclose(np.bincount((code - 3) % 5, minlength=5) / code.size, (0.1, 0.1, 0.1, 0.1, 0.6), atol=1e-3)
 
 
@@ -84,7 +107,7 @@ def test_a_counting_encoder_has_no_mean_error_and_reads_worst_just_before_an_edg
     spec = PROFILE.units.encoder[1]
     encoder = build_encoder(replace(spec, noise_cdeg=0.0, curve=()), seed=5, stream=2)
     angle = np.random.default_rng(2).uniform(0.0, 36_000.0, 40_000)
-    off = (np.array([encoder_code(encoder, value, number) for number, value in enumerate(angle)]) - angle + 18_000) % 36_000 - 18_000
+    off = (codes_of(encoder, angle, 1) - angle + 18_000) % 36_000 - 18_000
     assert off.mean() == pytest.approx(0.0, abs=0.02)
     place = (angle - encoder.begin_cdeg) % 20 - 10.0
     early, late = off[(place > 0.1) & (place < 0.4)], off[(place > 4.8) & (place < 5.2)]

@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from hilsim.compilation.jit import kernel
+from hilsim.compilation.jit import constant, kernel
 from hilsim.compilation.lanes import WIDTH, load_lanes, store_lanes
 from hilsim.rng import Purpose, uniform
 from hilsim.sensor.echoes import ENERGY, RANGE, RAY, allocate_hits
@@ -41,6 +41,7 @@ REAL = SignalSpec(
 )
 BASELINE = np.full(16, 9, np.uint8)
 SEED = np.uint64(7)
+_SIGNAL_LOSS, _EMPTY_BYTE = constant(Purpose.SIGNAL_LOSS), constant(Purpose.EMPTY_BYTE)
 
 
 @cache
@@ -220,21 +221,25 @@ def test_the_echoes_of_a_split_beam_that_is_not_lost_keep_a_share_of_their_light
         np.testing.assert_allclose(hits.value[0, :, ENERGY], expected)
 
 
-ratios_of = cache(drop_out_ratios)
+@kernel
+def find_lost(signal, ratio, hit_count, value, what, lost):
+    """Whether each firing of the same hits is lost → ``bool[n]``."""
+    for index in range(lost.size):
+        draw, share = uniform(SEED, 1, index, _SIGNAL_LOSS), losses.lambertian_share(hit_count, value, 0)
+        lost[index] = losses.is_dropped_out(ratio, draw, share) or losses.is_lost(signal, -1, 1.2, draw, SEED, 1, index, hit_count, value, what, 0)
 
 
-def is_lost(spec, hits, index):
-    draw = uniform(SEED, 1, index, Purpose.SIGNAL_LOSS)
-    if losses.is_dropped_out(ratios_of(spec), draw, losses.lambertian_share(hits.hit_count[0], hits.value, 0)):
-        return True
-    return losses.is_lost(signal(spec), -1, 1.2, draw, SEED, 1, index, hits.hit_count[0], hits.value, hits.what, 0)
+def are_lost(spec, hits, count):
+    lost = np.zeros(count, bool)
+    find_lost(signal(spec), drop_out_ratios(spec), hits.hit_count[0], hits.value, hits.what, lost)
+    return lost
 
 
 @pytest.mark.parametrize(("far_m", "kept"), [(3.6, [1.0, 1.0, 1.0]), (3.9, [0.0, 0.0, 1.0]), (4.5, [1.0, 1.0, 1.0])])
 def test_surfaces_that_are_too_far_apart_to_mix_and_too_near_for_two_echoes_give_the_stronger_one(far_m, kept):
     hits, spec = hits_at(3.0, 3.0, far_m), SignalSpec(mixed_distance_m=0.8)
     hits.value[0, 2, ENERGY] = 3.0
-    assert not is_lost(spec, hits, 0)
+    assert not are_lost(spec, hits, 1).any()
     assert (hits.value[0, :, ENERGY] > 0.0).tolist() == [bool(energy) for energy in kept]
 
 
@@ -242,9 +247,9 @@ def test_surfaces_that_are_too_far_apart_to_mix_and_too_near_for_two_echoes_give
 @compiled_only
 def test_losses_have_their_shares():
     one, two = hits_at(3.0, 3.0), hits_at(3.0, 9.0)
-    shares = [np.mean([is_lost(REAL, hits, index) for index in range(20_000)]) for hits in (one, two)]
+    shares = [are_lost(REAL, hits, 20_000).mean() for hits in (one, two)]
     np.testing.assert_allclose(shares, (0.006, 0.506), atol=0.012)
-    assert not any(is_lost(SignalSpec(), two, index) for index in range(100))
+    assert not are_lost(SignalSpec(), two, 100).any()
 
 
 BY_BYTE = ((0, 0.5), (20, 0.1), (60, 0.1), (80, 0.0))
@@ -264,15 +269,24 @@ def test_dark_surfaces_lose_more_firings_and_of_one_draw():
     for byte, expected in ((0, 0.5), (10, 0.3), (40, 0.1), (95, 0.0), (1000, 0.0)):
         hits = hits_at(3.0, 3.0)
         hits.value[0, :, ENERGY] = byte / 100.0 / 9.0 / 2.0
-        lost[byte] = {index for index in range(4000) if is_lost(spec, hits, index)}
+        lost[byte] = set(np.flatnonzero(are_lost(spec, hits, 4000)).tolist())
         assert len(lost[byte]) / 4000 == pytest.approx(expected, abs=0.012)
     assert lost[0] > lost[10] > lost[40]
+
+
+@kernel
+def draw_empty_bytes(signal, is_lost, byte):
+    """Bytes of empty firings → ``int64[n]``."""
+    for index in range(byte.size):
+        byte[index] = losses.empty_byte(signal, 9, 9.2, is_lost, uniform(SEED, 1, index, _EMPTY_BYTE))
 
 
 @compiled_only
 def test_bytes_of_empty_firings_are_the_baseline_and_multiples_of_its_step():
     def bytes_of(spec, *, is_lost):
-        return np.array([losses.empty_byte(signal(spec), 9, 9.2, is_lost, uniform(SEED, 1, index, Purpose.EMPTY_BYTE)) for index in range(20_000)])
+        byte = np.zeros(20_000, np.int64)
+        draw_empty_bytes(signal(spec), is_lost, byte)
+        return byte
 
     usual, at_edges = bytes_of(REAL, is_lost=False), bytes_of(REAL, is_lost=True)
     np.testing.assert_allclose([np.mean(usual != 9), np.mean(at_edges != 9)], (0.05, 0.2), atol=0.01)
@@ -282,9 +296,17 @@ def test_bytes_of_empty_firings_are_the_baseline_and_multiples_of_its_step():
     assert (bytes_of(SignalSpec(), is_lost=True) == 9).all()
 
 
+@kernel
+def find_missing_sides(signal, side):
+    """Missing return of pairs → ``int64[n]``."""
+    for index in range(side.size):
+        side[index] = losses.missing_side(signal, SEED, 1, index)
+
+
 @compiled_only
 def test_the_block_of_the_strongest_return_is_missing_more_often():
-    found = np.array([losses.missing_side(signal(), SEED, 1, index) for index in range(20_000)])
+    found = np.zeros(20_000, np.int64)
+    find_missing_sides(signal(), found)
     np.testing.assert_allclose([np.mean(found == 1), np.mean(found == 0)], (0.1, 0.01), atol=0.007)
 
 
