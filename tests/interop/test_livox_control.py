@@ -95,6 +95,7 @@ def test_two_sensors_of_a_rig_send_the_sdk_points_of_each_type_and_inertial_pack
     assert {(message["cur_work_state"], message["pcl_data_type"]) for message in pushed.values()} == {(2, 3)}
 
 
+@pytest.mark.extended
 def test_a_hap_of_a_rig_sends_the_sdk_points_and_inertial_packets(daemon, tmp_path):  # noqa: F811 - the fixture
     daemon(write_rig(tmp_path, RIG + SENSOR.format(name="front", address=FIRST).replace("mid360", "hap")))
     found, _, collected, read, pushed = ask(HOST, [FIRST], ["find"], ["work_mode", 1], ["collect", 3.0], ["query"], ["push", 1])

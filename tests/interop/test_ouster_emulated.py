@@ -14,7 +14,10 @@ FRAMES, PACKETS = 10, 64
 OS1 = {"name": "top", "profile": "os1-32", "unit": "ideal", "sub_rays": 1, "network": {"destination": "127.0.0.1"}}
 
 
-@pytest.mark.parametrize(("name", "profile", "most_m"), [("os0-128", "RNG19_RFL8_SIG16_NIR16_DUAL", 0.0006), ("os1-32", "RNG15_RFL8_NIR8", 0.0042)])
+@pytest.mark.parametrize(
+    ("name", "profile", "most_m"),
+    [pytest.param("os0-128", "RNG19_RFL8_SIG16_NIR16_DUAL", 0.0006, marks=pytest.mark.extended), ("os1-32", "RNG15_RFL8_NIR8", 0.0042)],
+)
 def test_every_pixel_of_ten_frames_is_where_the_sdks_table_has_a_surface(name, profile, most_m):
     lidar = ouster(spec=of_model(name), udp_profile_lidar=profile)
     metadata = lidar.setting.family.metadata(0, destination="127.0.0.1", data_port=None, position_port=None)

@@ -100,6 +100,7 @@ def children(tmp_path, monkeypatch):
         each.cache_clear()
 
 
+@pytest.mark.extended
 def test_a_child_compiles_beside_its_caller_into_a_cold_cache_and_is_not_started_with_a_warm_one(rig, children, tmp_path):
     compile_beside(rig(ROOM))
     (child,) = children()

@@ -77,11 +77,10 @@ def run(*arguments, **environment):
 @pytest.mark.parametrize(
     ("backend", "environment"),
     [
-        ("cpu", {"NUMBA_DISABLE_JIT": "1"}),
-        ("cuda", {"NUMBA_ENABLE_CUDASIM": "1"}),
-        ("cuda", {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}),
+        pytest.param("cpu", {"NUMBA_DISABLE_JIT": "1"}, id="plain Python"),
+        pytest.param("cuda", {"NUMBA_ENABLE_CUDASIM": "1"}, id="CUDA simulator over compiled functions", marks=pytest.mark.extended),
+        pytest.param("cuda", {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}, id="CUDA simulator over plain Python"),
     ],
-    ids=["plain Python", "CUDA simulator over compiled functions", "CUDA simulator over plain Python"],
 )
 def test_another_backend_sees_the_same(expected, backend, environment):
     result = run("-W", "error", SCRIPT, backend, expected, **environment)

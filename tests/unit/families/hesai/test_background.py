@@ -63,7 +63,7 @@ def test_a_sensor_that_moves_is_refused_but_with_its_poses(tmp_path):
     assert np.median(off_walls_m(formed)) < 0.015
 
 
-@pytest.mark.parametrize("name", ["hesai_xt32_dual_600rpm", "hesai_pandar40p_dual_600rpm"])
+@pytest.mark.parametrize("name", ["hesai_xt32_dual_600rpm", pytest.param("hesai_pandar40p_dual_600rpm", marks=pytest.mark.extended)])
 def test_a_rig_shows_what_a_real_unit_saw(capture, name, tmp_path):
     path = capture(f"hesai/{name}.pcap")
     made = commands.run("background", path, "-o", tmp_path / "place", "--workers", "1")
