@@ -39,7 +39,7 @@ _PUBLISH_NS = 500_000
 """Time from publishing faults of the network to the first datagram that has them."""
 _PAST_NS = 1_000_000_000
 """Time for which a fault of the network that has ended is kept, for datagrams that are late."""
-_TRIES = 5
+_TRIES = 8
 """Each with twice the margin of the one before."""
 _ANSWER_S = 5.0
 _REPLAY_S = 0.1
