@@ -1,10 +1,12 @@
-"""Whether a learned unit is closer to the real one than a drawn unit: ``hilsim calibrate`` judged by ``hilsim compare``, for docs/reports/vlp16-against-real-units.md.
+"""Whether a learned unit is closer to the real one than a drawn unit, for docs/reports/vlp16-against-real-units.md.
 
-Each capture of a still VLP-16 gives a unit and a map of its place: means over the turns, from which correction by byte and ripple are taken off, as the
-emulated unit adds its own. Before that map the learned unit and drawn ones are recorded at the capture's setting and compared with it, figure by figure.
-A learned figure is closer or farther where its distance from the real one and the median of the drawn ones differ by more than noise: the root mean square
-distance of the capture's quarters, twice the standard deviation of the difference of two captures as long as the whole; of a share at least two samples. Figures that ``compare`` says depend
-on the scene are counted apart, but for the noise of ranges: the map is one scene.
+Each capture of a still VLP-16 gives a unit and a map of its place: means over the turns, from which correction by byte and ripple are
+taken off, as the emulated unit adds its own. Before that map the learned unit and drawn ones are recorded at the capture's setting, and
+``hilsim compare`` says how far each figure is from the capture's.
+
+A learned figure is closer or farther where its distance and the median of the drawn ones differ by more than noise: the root mean square
+distance of the capture's quarters, which is twice the standard deviation of the difference of two captures as long as the whole; of a
+share at least two samples. Figures that depend on the scene are counted apart, but for the noise of ranges: the map is one scene.
 
 Usage: .venv/bin/python bench/bench_calibrate.py REAL.pcap... [--drawn 5] [--all]
 """
@@ -47,9 +49,8 @@ class Place:
     count: np.ndarray
 
 
-def place_of(recording, unit_free):
+def place_of(recording, visits):
     """Mean range and byte of each direction, of the surface that most turns see there."""
-    visits = unit_free
     lasers, size = recording.model.channels, recording.model.channels * visits.cells
     middle = np.full(size, np.nan)
     first = np.flatnonzero(np.diff(visits.cell, prepend=-1))
