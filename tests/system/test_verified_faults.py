@@ -16,11 +16,10 @@ RIG = {
         {"name": "roof", "profile": "vlp16", "sub_rays": 1, "mount_position_m": [0.0, 0.0, 1.9], "gps": {"latitude_deg": 59.9, "longitude_deg": 10.7}}
     ],
 }
-SECTOR = [300.0, 60.0]
 FOUND = {
     "dead_channel": ({"channels": [3]}, "returns.dead_laser"),
     "glare": ({"share": 0.2}, "returns.even"),
-    "jamming": ({"azimuth_deg": SECTOR}, "returns.laser_order"),
+    "jamming": ({"azimuth_deg": [240.0, 120.0]}, "returns.laser_order"),  # of a third of the turn it depends on the place
     "range_bias": ({"bias_m": 1.0}, "returns.even"),
     "range_noise": ({"scatter_m": 1.0}, "returns.even"),
     "reflectivity_lost": ({"spread": 0.6}, "returns.laser_reflectivity"),
