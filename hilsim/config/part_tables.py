@@ -11,7 +11,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
-from hilsim.config.entry_points import PARTS, find
+from hilsim.config.entry_points import PARTS, find, offered
 from hilsim.errors import ConfigError
 from hilsim.registry import OWN_PARTS
 
@@ -72,7 +72,9 @@ def kinds_in(table: Iterable[str], spec: type[Any]) -> tuple[Any, ...]:
         ConfigError: as ``part_kind`` does.
     """
     others = set(table) - {field.name for field in fields(spec)}
-    kinds = [part_kind(name) for name in sorted(others)]
+    foreign = others - {*OWN_PARTS, *_found}
+    unknown = foreign.difference(offered(PARTS)) if foreign else foreign  # one search for all: each takes tens of milliseconds
+    kinds = [None if name in unknown else part_kind(name) for name in sorted(others)]
     return tuple(kinds) if all(kinds) else tuple(dict.fromkeys((*own_kinds(), *filter(None, kinds))))
 
 
