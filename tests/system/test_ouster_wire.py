@@ -16,7 +16,7 @@ from tests.system.conftest import SCENE, START_TIMEOUT_S
 from tests.system.test_raw_frames import frames_of, namespaces  # noqa: F401 - a fixture
 
 pytestmark = [
-    pytest.mark.extended,
+    pytest.mark.alone,
     pytest.mark.system,
     pytest.mark.skipif(os.geteuid() != 0 or shutil.which("ip") is None, reason="needs root and iproute2 to make network namespaces"),
     pytest.mark.skipif(fault() is not None, reason="the vendor's ouster-sdk does not load here"),
