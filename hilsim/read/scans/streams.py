@@ -16,11 +16,7 @@ from hilsim.registry import family_parts
 
 
 class SensorStreams:
-    """Decoders, which begin with their sensors' first packets.
-
-    Attributes:
-        ignored: Datagrams of sensors beyond the most that are decoded.
-    """
+    """Decoders, which begin with their sensors' first packets."""
 
     def __init__(self, publish: Publish, introduce: Callable[[str], None], pose: PoseOf = no_pose, metadata: Mapping[str, Any] = NONE) -> None:
         """Create no decoder yet.
@@ -31,7 +27,7 @@ class SensorStreams:
             pose: Function that gives poses of sensors.
             metadata: Metadata of sensors by family.
         """
-        self.ignored = 0
+        self._ignored = 0
         self._publish, self._introduce, self._pose, self._metadata = publish, introduce, pose, metadata
         self._parts: dict[str, ScansPart] = {family: module.PART for family, module in family_parts("scans").items()}
         self._streams: dict[str, Stream] = {}
@@ -53,7 +49,7 @@ class SensorStreams:
                 own = rows[serials == serial]
                 stream = self._stream(sensor, family, serial, payload_of(batch, int(own[0])))
                 if stream is None:
-                    self.ignored += own.size
+                    self._ignored += own.size
                 else:
                     self._feed(stream, batch, own)
             rows = rows[serials < 0]
@@ -93,3 +89,11 @@ class SensorStreams:
     def losses(self) -> Mapping[str, Losses]:
         """Counts by sensor, of those with data packets."""
         return {name: stream.losses for name, stream in self._streams.items() if stream.losses.packets}
+
+    def remarks(self) -> list[str]:
+        """Sentences on what is not in the scans."""
+        cut = {name: losses.cut_scans for name, losses in self.losses().items() if losses.cut_scans}
+        found = [f"{name}: {count} turns or frames that are not whole, as at an end of a capture, are left out" for name, count in cut.items()]
+        if self._ignored:
+            found.append(f"{self._ignored} packets of further sensors are left out: at most {VIEWED_SENSORS.bound} sensors are decoded")
+        return found

@@ -191,8 +191,7 @@ def _moving(stamp_ns: int, pose: Pose, around: tuple[Pose, Pose, Pose]) -> BodyP
 def _rig_shapes(emulator: Emulator, duration_s: float, info: SourceInfo) -> Iterator[tuple[int, Event]]:
     """All objects at the beginning, then ten times a second those that move; the largest are left out where there are too many triangles."""
     shapes = emulator.shapes()
-    hidden = too_large(shapes)
-    if hidden:
+    if hidden := too_large(shapes):
         info.remarks.append(f"{len(hidden)} objects of the scene have too many triangles to be written")
     for time_ns in range(0, round(duration_s * 1e9), _SHAPES_NS):
         now = emulator.shapes(time_ns / 1e9) if time_ns else shapes
@@ -282,8 +281,7 @@ def packet_events(packets: Iterable[Packet], info: SourceInfo, metadata: Mapping
                 yield fix
         yield from (scan for _, scan in complete)
     streams.reset()  # counts the last turn, which nothing has ended
-    cut = {name: losses.cut_scans for name, losses in streams.losses().items() if losses.cut_scans}
-    info.remarks.extend(f"{name}: {count} turns or frames that are not whole, as at an end of a capture, are left out" for name, count in cut.items())
+    info.remarks.extend(streams.remarks())
 
 
 def _scan_of(scan: Scan, packets: ScanPackets) -> OutputScan:

@@ -22,6 +22,7 @@ from hilsim.cli import cli
 from hilsim.config.tables.classes import NUSCENES_NAMES
 from hilsim.errors import CaptureError, ConfigError
 from hilsim.families.ouster.recognition import OusterKind
+from hilsim.limits import VIEWED_SENSORS
 from hilsim.show.outputs.bag import PacketBag, RosBag
 from hilsim.show.outputs.classes import NUSCENES, SEMANTIC_KITTI, classes_of
 from hilsim.show.outputs.clouds import CloudFiles
@@ -36,7 +37,7 @@ from hilsim.world.assets.street.street import StreetLabel
 from hilsim.world.geometry.poses import Pose
 from tests.fuzz.corpus import ros2_bags
 from tests.support import write_rig
-from tests.unit.replays.streams import Recording
+from tests.unit.replays.streams import SENSOR, Recording
 
 SECONDS = 0.45
 RIG = """
@@ -639,3 +640,11 @@ def test_a_bag_whose_messages_are_damaged_is_refused(tmp_path):
         except CaptureError as error:
             reasons.append(str(error))
     assert any("cannot be read as a ROS bag: Invalid or unsupported CDR encapsulation" in reason for reason in reasons)
+
+
+def test_packets_of_more_sensors_than_are_decoded_are_counted(tmp_path):
+    recording = Recording().add_turning(160)
+    for host in range(VIEWED_SENSORS.bound + 1):
+        recording.add_turning(1, flow=SENSOR._replace(source=f"10.0.0.{host}"))
+    summary = json.loads(ran("export", recording.write(tmp_path / "many.pcap"), "-o", tmp_path / "out", "--format", "pcd", "--json"))
+    assert "2 packets of further sensors are left out: at most 64 sensors are decoded" in summary["remarks"]

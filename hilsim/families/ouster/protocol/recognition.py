@@ -66,8 +66,6 @@ def _forms() -> Mapping[int, Form]:
 
 FORMS = _forms()
 """Forms of lidar packets by their size in bytes."""
-LEGACY_SIZES = tuple(size for size, form in FORMS.items() if not form.has_header)
-"""Sizes of lidar packets without packet header and footer."""
 
 
 def is_lidar_packet(payload: bytes) -> bool:

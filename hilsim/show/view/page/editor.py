@@ -77,7 +77,6 @@ class SceneEditor:
         self._fixed: Any = None
         self._gizmo: Any = None
         self._clock: tuple[float, float] = (0.0, 0.0)
-        self._travelled_s = 0.0
         self._build_controls()
         self._draw()
         self._thread = threading.Thread(target=self._run, name="editor", daemon=True)
