@@ -307,12 +307,13 @@ async def test_a_browser_shows_the_sensor_and_sets_it(bench):
         await shown.goto(client.address)
         await shown.get_by_text("MAC: 60-76-88").wait_for()
         await shown.get_by_text("motor.rpm").wait_for()
+        await shown.wait_for_function("document.forms[0].rpm.value === '600'")
         await shown.locator("[name=rpm]").fill("1200")
         await shown.locator("[name=returns]").select_option("Last")
+        await shown.locator("[name=start]").fill("400")  # stays while another form is set
         await shown.get_by_role("button", name="Set").first.click()
         await asyncio.to_thread(until, lambda: client.json("settings.json")["rpm"] == 1200)
         assert set(packets(data)["return_mode"]) == {0x38}
-        await shown.locator("[name=start]").fill("400")
         await shown.get_by_role("button", name="Set").nth(1).click()
         await shown.get_by_text("start must be 0 to 359").wait_for()
         await shown.locator("[name=start]").fill("0")

@@ -89,7 +89,7 @@ def test_another_sender_neither_steers_nor_resets_a_vehicle_that_is_flown_and_ma
 
 def test_the_next_frame_is_answered_after_any_datagram(pilot):
     draw = np.random.default_rng(7)
-    for number in range(3000):
+    for number in range(1000):
         size = int(draw.integers(0, 90))
         noise = draw.bytes(size) if number % 2 else frame(int(draw.integers(0, 2**32)), int(draw.integers(0, 30_000)), int(draw.integers(0, 65_536)))
         pilot.answer(noise, PEER)

@@ -254,7 +254,8 @@ async def test_a_tcp_station_that_never_reads_delays_no_other_and_loses_its_olde
                 last += b"".join(await received_bytes(stuck, 1))
         assert len(last) % 74 == 0
         got = [last[begin : begin + 74] for begin in range(0, len(last), 74)]
-        order = [sent.index(each) for each in got]  # every frame whole, none twice, in order
+        places = {each: place for place, each in enumerate(sent)}
+        order = [places[each] for each in got]  # every frame whole, none twice, in order
         assert order == sorted(set(order))
         assert got[-100:] == sent[-100:]
 

@@ -49,7 +49,7 @@ TABLES = (np.arange(6, dtype=np.uint8).reshape(2, 3), np.arange(12.0).reshape(3,
 
 
 @compiled_only
-@pytest.mark.parametrize("shift", range(3))
+@pytest.mark.parametrize("shift", [0, *(pytest.param(shift, marks=pytest.mark.extended) for shift in (1, 2))])
 def test_kernels_read_what_python_has(shift):
     cases = itertools.islice(itertools.product(NUMBERS, NUMBERS, TABLES), shift, None, 7)
     for first, second, table in cases:

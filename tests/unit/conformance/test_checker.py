@@ -152,6 +152,7 @@ def test_figures_of_a_stream_are_those_it_was_made_with(judge, single):
     assert (summary.headers, summary.pps_states, summary.nmea_sentences) == ("sensor", (2,), 1)
 
 
+@pytest.mark.extended
 def test_memory_does_not_grow_with_the_stream(streams):
     def datagrams(repeats):
         block = streams.vlp16(1024, seed=3).datagrams()

@@ -87,6 +87,7 @@ def test_stamps_are_off_by_what_the_fault_says(both, table, error_us):
     assert np.abs(off - error_us(since_s))[settled].max() < 4.0
 
 
+@pytest.mark.extended
 def test_edges_of_a_noisy_pulse_move_stamps_second_by_second(both):
     clean, faulty = (stamps_us(payloads) for payloads in both({"kind": "pps_noisy", "jitter_s": 0.01}, stop_s=20.0))
     second = clean // 1_000_000

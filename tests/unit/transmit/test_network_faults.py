@@ -77,7 +77,7 @@ def assert_share(found, of, share):
     assert abs(found - of * share) <= Z * math.sqrt(of * share * (1.0 - share))
 
 
-@pytest.mark.parametrize("share", [0.001, 0.5])
+@pytest.mark.parametrize("share", [pytest.param(0.001, marks=pytest.mark.extended), 0.5])
 def test_independent_loss_has_its_share_and_no_memory(share):
     arrived, time_ns, broken = received(kind="loss", share=share)
     lost = np.setdiff1d(np.arange(MILLION), arrived)

@@ -1,6 +1,7 @@
 """A faultless synthetic Cepton stream, written out in NumPy: nothing of the emulator is in it."""
 
 from dataclasses import dataclass, replace
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -20,7 +21,7 @@ class Sent:
     host_us: float
     payload: bytes
 
-    @property
+    @cached_property
     def is_points(self):
         return self.payload.startswith(b"STDV")
 
@@ -35,6 +36,7 @@ class Sent:
         return replace(self, payload=self.payload[:at] + data + self.payload[at + len(data) :])
 
 
+@cache
 def stream(duration_s=2.4, *, dual=False, utc=False, version=2, seed=1):
     """``Sent`` packets of one sensor in the order of their arrival."""
     rng = np.random.default_rng(seed)
@@ -64,7 +66,7 @@ def stream(duration_s=2.4, *, dual=False, utc=False, version=2, seed=1):
             points = np.stack([points, second], axis=1).ravel()
         stamp_us = int(before_us - time_us[-1] + time_us[0] - points["step_us"][0])
         sent.append(Sent(EPOCH_US + time_us[-1] + 100.0, encode_stdv_packet(points, stamp_us=stamp_us, sequence=number + 7, version=version)))
-    return sent
+    return tuple(sent)
 
 
 def fill(points, image, range_m, reflectivity, missed):

@@ -30,12 +30,12 @@ class Verdict:
 
 @pytest.fixture(scope="session")
 def single():
-    return tuple(stream())
+    return stream()
 
 
 @pytest.fixture(scope="session")
 def dual():
-    return tuple(stream(dual=True))
+    return stream(dual=True)
 
 
 def point_rows(sent):

@@ -188,6 +188,7 @@ def test_our_own_stream_has_no_finding(data_type, clock):
     assert render_text(verdict.result)[1].endswith("packets   1291 points, 124 IMU, 1 push, 0 lost")
 
 
+@pytest.mark.extended
 def test_a_hap_s_stream_has_no_finding():
     sent = room(0.6, (57_000, 58_000), spec=mid360("hap", range_noise_m=0.0))
     verdict = Verdict(sent)

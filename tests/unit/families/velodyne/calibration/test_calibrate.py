@@ -114,6 +114,7 @@ def test_a_recording_gives_the_response_of_the_unit_to_range_back():
     np.testing.assert_allclose(ratio / ratio.mean(), expected / expected.mean(), rtol=0.04)
 
 
+@pytest.mark.extended
 @compiled_only
 def test_a_recording_in_dual_mode_gives_the_share_of_firings_with_the_last_return_alone_back():
     learned = learned_from(emulated(UnitSpec(one_sided_ratio=0.02), return_mode="dual"), 500).learned

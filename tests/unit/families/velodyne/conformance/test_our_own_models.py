@@ -18,7 +18,7 @@ SPAN_NS = 2_000_000_000
         ("vls128", "VLS-128", {}),
         pytest.param("vls128", "VLS-128", {"return_mode": "last", "rotation_rate_rpm": 1200}, marks=pytest.mark.extended),
         pytest.param("vls128", "VLS-128", {"return_mode": "dual"}, marks=pytest.mark.extended),
-        ("vls128", "VLS-128", {"unit": "drawn"}),  # its stamps wander
+        pytest.param("vls128", "VLS-128", {"unit": "drawn"}, marks=pytest.mark.extended),  # its stamps wander
         pytest.param(
             "vls128", "VLS-128", {"unit": "drawn", "return_mode": "dual", "rotation_rate_rpm": 300, "gps": None}, marks=pytest.mark.extended
         ),
