@@ -130,7 +130,9 @@ def test_without_the_flag_no_sensor_goes_and_the_vehicle_stands_still(flying):
     assert (loop.physics_ns, loop.count("SENSOR_FRAMES")) == (0, 0)
 
 
-@pytest.mark.parametrize(("rate_hz", "magnetometer_every", "barometer_every"), [(250, 3, 5), pytest.param(100, 1, 2, marks=pytest.mark.extended), (500, 5, 10)])
+@pytest.mark.parametrize(
+    ("rate_hz", "magnetometer_every", "barometer_every"), [(250, 3, 5), pytest.param(100, 1, 2, marks=pytest.mark.extended), (500, 5, 10)]
+)
 def test_each_sensor_has_its_own_share_of_the_frames_and_their_stamps_are_a_period_apart(flying, rate_hz, magnetometer_every, barometer_every):
     loop = flying(rate_hz=rate_hz)
     loop.fly()
