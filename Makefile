@@ -1,6 +1,6 @@
 # make run   starts the demo: a moving street scene on 127.0.0.1:2368
 # make view  does that, and shows it in a browser
-# make test  installs, then lint, types, layers and pytest: ten minutes on two cores; CI calls exactly this
+# make test  installs, then lint, types, layers and pytest: twenty minutes on two cores in a fresh clone; CI calls exactly this
 # make test-all  everything that can be checked on this machine, with one summary at its end
 PYTHON ?= python3
 VENV := .venv
@@ -10,10 +10,11 @@ FAMILY_CORE := $(addprefix families/,velodyne/protocol cepton/protocol cepton/te
 	$(addprefix families/ouster/,protocol interface test_lidar.py test_changes.py) \
 	$(addprefix families/livox/,protocol interface test_lidar.py test_pattern.py) families/hesai/protocol
 KERNEL_TESTS := $(addprefix tests/unit/,geometry vehicle protocols rangefinders rovers/test_protocol.py sensor emulator external/test_osi.py $(FAMILY_CORE))
+KERNELS_OF := $(addprefix kernels-of/,$(wildcard profiles/rigs/*.toml))
 # Tests start hundreds of programs: none shall compile the sources anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run view test test-all test-deep mutants kernels judges fuzz test-service test-lowest kernels-as-python kernels-checked lint wheel image docs bench clean
+.PHONY: run view test test-all test-deep mutants kernels $(KERNELS_OF) judges fuzz test-service test-lowest kernels-as-python kernels-checked lint wheel image docs bench clean
 
 $(VENV)/installed-run: pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hilsim needs Python >= 3.11, got " + sys.version.split()[0] + "; try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
@@ -92,9 +93,10 @@ $(ROS)/installed: pyproject.toml $(ROS_CONSTRAINTS) $(VENV)/installed-test
 judges:
 	-@$(MAKE) --no-print-directory --keep-going $(OUSTER)/installed $(LIVOX)/installed $(ROS)/installed
 
-# Every kernel that shipped rigs need, before the tests wait for them one by one; beside the linters, which use one core.
-kernels: $(VENV)/installed-test
-	-$(BIN)/hilsim warm $(wildcard profiles/rigs/*.toml)
+# Every kernel that shipped rigs need, before the tests wait for them one by one; of two rigs at a time, once the linters leave a core.
+$(KERNELS_OF): kernels-of/%: $(VENV)/installed-test
+	-@$(BIN)/hilsim warm $*
+kernels: $(KERNELS_OF)
 
 # `pytest` alone runs the same tests; compiling beside the linters first saves waiting for kernels one by one.
 test: $(VENV)/installed-test
