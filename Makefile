@@ -23,7 +23,7 @@ $(VENV)/installed-run: pyproject.toml $(CONSTRAINTS)
 	$(BIN)/python -m pip install --constraint $(CONSTRAINTS) --editable .
 	touch $@
 
-# What tests need: $(call install,ENVIRONMENT,WHAT). uv takes seconds where pip takes a minute, but reads no pip.conf: where it finds no index, pip installs.
+# What tests need: $(call install,ENVIRONMENT,WHAT). uv is faster than pip, but reads no pip.conf: where it finds no index, pip installs.
 install = $(BIN)/uv pip install --quiet --python $(1) $(2) || $(1)/bin/python -m pip install --quiet $(2)
 
 $(VENV)/installed-test: $(VENV)/installed-run

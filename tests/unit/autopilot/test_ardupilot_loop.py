@@ -87,9 +87,10 @@ def test_another_sender_neither_steers_nor_resets_a_vehicle_that_is_flown_and_ma
     assert json.loads(pilot.answer(frame(1), OTHER))["timestamp"] == pytest.approx(0.0025, abs=1e-6)  # anew
 
 
-def test_the_next_frame_is_answered_after_any_datagram(pilot):
+@pytest.mark.parametrize("count", [1000, pytest.param(3000, marks=pytest.mark.extended)])
+def test_the_next_frame_is_answered_after_any_datagram(pilot, count):
     draw = np.random.default_rng(7)
-    for number in range(1000):
+    for number in range(count):
         size = int(draw.integers(0, 90))
         noise = draw.bytes(size) if number % 2 else frame(int(draw.integers(0, 2**32)), int(draw.integers(0, 30_000)), int(draw.integers(0, 65_536)))
         pilot.answer(noise, PEER)

@@ -293,11 +293,12 @@ async def test_the_oldest_connection_without_a_request_gives_way_and_the_others_
             writer.close()
 
 
+@pytest.mark.parametrize("rounds", [4, pytest.param(10, marks=pytest.mark.extended)])
 @pytest.mark.asyncio
-async def test_a_flood_of_connections_without_requests_leaves_scrapes_answered(reading):
+async def test_a_flood_of_connections_without_requests_leaves_scrapes_answered(reading, rounds):
     async with serve_metrics(reading, ANY_PORT) as (host, port):
         held = []
-        for _ in range(4):
+        for _ in range(rounds):
             held += await asyncio.gather(*(asyncio.open_connection(host, port) for _ in range(CONNECTIONS.bound // 2)))
             assert (await said(host, port, ASK)).startswith(b"HTTP/1.1 200 ")
         for _, writer in held:
